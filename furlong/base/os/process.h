@@ -1,0 +1,72 @@
+#pragma once
+// The one process runner: fork+exec (posix_spawn), own process group, limits, streaming lines.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "furlong/base/error.h"
+
+namespace furlong {
+
+struct ProcessRequest {
+  std::vector<std::string> argv;  ///< argv[0] is searched in PATH when it has no '/'
+  std::vector<std::pair<std::string, std::string>> environment;  ///< added to this process's
+  std::filesystem::path folder;                                  ///< working folder; empty: inherited
+  std::string input;                                             ///< written to its standard input, then closed
+  std::uint64_t address_space_bytes = 0;  ///< RLIMIT_AS; 0: none
+  std::uint64_t cpu_seconds = 0;          ///< RLIMIT_CPU; 0: none
+};
+
+/// How a child ended.
+struct ProcessEnd {
+  int exit_code = -1;  ///< valid when signal == 0
+  int signal = 0;      ///< nonzero: killed by it
+  bool timed_out = false;
+  bool stopped = false;  ///< the stop token asked for the end
+  std::uint64_t peak_bytes = 0;
+  std::string standard_output;  ///< what was not taken by a line callback; at most 16 MiB kept
+  std::string standard_error;   ///< at most 1 MiB kept, the end of it
+  /// "exit status 1", "killed by signal 11 (Segmentation fault)", "ran past 5.0 s and was killed".
+  std::string text() const;
+};
+
+/// A running child. Its whole process group is killed when the object goes, so no descendant is left.
+class Child {
+ public:
+  virtual ~Child() = default;
+  /// Next line of its standard output without the newline; nullopt at its end. `timeout` when none
+  /// came within timeout_s (the child goes on).
+  virtual Result<std::optional<std::string>> read_line(double timeout_s) = 0;
+  /// Writes to its standard input (only when the request's `input` was empty). `unavailable` when it has
+  /// closed it.
+  virtual Status write(std::string_view bytes) = 0;
+  virtual void close_input() = 0;
+  /// Kills the group and waits.
+  virtual ProcessEnd kill() = 0;
+  /// Waits for the end; past timeout_s the group is killed and timed_out is set.
+  virtual ProcessEnd wait(double timeout_s) = 0;
+  virtual int pid() const = 0;
+};
+
+class Processes {
+ public:
+  virtual ~Processes() = default;
+  /// `unavailable` names a program that is not there.
+  virtual Result<std::unique_ptr<Child>> start(const ProcessRequest& request) = 0;
+  /// Start, collect the output, wait. The stop token kills the group and sets `stopped`.
+  Result<ProcessEnd> run(const ProcessRequest& request, double timeout_s, std::stop_token stop = {});
+};
+
+Processes& system_processes();
+
+/// The running program's own file (/proc/self/exe).
+Result<std::filesystem::path> own_executable();
+
+}  // namespace furlong
