@@ -1,0 +1,103 @@
+#pragma once
+// A program bound to a language, a problem and a device's facts: variants become plans to compile and launch,
+// arguments become bytes.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "furlong/program/program.h"
+
+namespace furlong::program {
+
+/// Everything that compiling and launching one variant takes, with all expressions evaluated.
+struct VariantPlan {
+  std::string name;
+  lattice::Point point;
+  std::string source;       ///< after rewrites
+  std::string source_name;
+  std::vector<std::string> entries;  ///< distinct, in pipeline order
+  std::vector<std::pair<std::string, std::string>> defines;
+  std::vector<std::string> options;
+  std::vector<std::filesystem::path> include_folders;
+  /// Digest of (source, entries, defines, options): the key of quarantine and caches.
+  Digest source_hash;
+};
+
+struct LaunchPlan {
+  std::string entry;
+  std::array<std::uint64_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  std::uint64_t shared_bytes = 0;
+  std::vector<std::size_t> arguments;  ///< indices into the program's arguments
+};
+
+/// Host bytes of one run: per argument (index as in the program).
+struct RunInputs {
+  std::string name;                  ///< "vector 3", "random inputs of seed 7", for messages
+  lattice::Environment problem;      ///< with scalar overrides
+  std::vector<Bytes> bytes;          ///< initial contents (buffers) or value (scalars). Pure outputs and scratch: sized, unfilled → empty; dataset: empty
+  std::vector<std::size_t> buffer_bytes;  ///< size of every buffer argument (0 for scalars)
+  std::vector<Bytes> expected;       ///< outputs where known from vectors, files or the recipe; else empty
+};
+
+/// Immutable; thread safe.
+class Instance {
+ public:
+  /// `overrides` replace problem defaults (unknown name: `invalid` with the nearest); `facts` are device facts
+  /// ("device.sm", "device.max_threads", "device.warp", "device.shared_bytes") for constraints. `invalid` when the program has no such language.
+  static Result<Instance> make(std::shared_ptr<const Program> program, std::string_view language,
+                               const std::vector<std::pair<std::string, lattice::Value>>& overrides,
+                               const lattice::Environment& facts);
+
+  const Program& program() const { return *program_; }
+  std::shared_ptr<const Program> shared_program() const { return program_; }
+  const Edition& edition() const { return *edition_; }
+  const lattice::Lattice& lattice() const { return edition_->lattice; }
+  const lattice::Environment& problem() const { return problem_; }
+  /// Problem and device facts, for Lattice::satisfies and Space::build.
+  lattice::Lookup facts() const;
+
+  /// Points named by "catalogue", "all" or "a,b,c" (base is always added, first). Lossy and restricted values are
+  /// left out of "all" unless allowed by knob name; a named variant that is not valid here is `invalid` with the reason.
+  Result<std::vector<lattice::Point>> select(std::string_view variants,
+                                             std::span<const std::string> allow_lossy = {}) const;
+
+  /// Source after rewrites, defines, options. `invalid` "u2: anchor not found: …" / "occurs 2 times, expected 1".
+  Result<VariantPlan> plan(const lattice::Point& point) const;
+  /// Launches for the point with the problem of `inputs`.
+  Result<std::vector<LaunchPlan>> launches(const lattice::Point& point, const RunInputs& inputs) const;
+
+  /// Inputs of the timed problem from a seed.
+  Result<RunInputs> timed_inputs(std::uint64_t seed, std::span<const lattice::Point> points) const;
+  /// Inputs of the gate: fresh random ones of a seed, on the check's problem.
+  Result<RunInputs> check_inputs(std::uint64_t seed, std::span<const lattice::Point> points) const;
+  /// The fixed vectors.
+  std::size_t vector_count() const { return program_->vectors.size(); }
+  Result<RunInputs> vector_inputs(std::size_t i, std::span<const lattice::Point> points) const;
+
+  /// Scalar argument's bytes for a point (values may depend on knobs).
+  Result<Bytes> scalar_bytes(std::size_t argument, const lattice::Point& point, const RunInputs& inputs) const;
+
+  /// Units, bytes and flops per pipeline on the timed problem.
+  struct Work {
+    double amount = 1;
+    std::optional<double> bytes, flops;
+  };
+  Result<Work> work(const lattice::Point& point) const;
+  /// Class features evaluated: {"loads", 128}, …
+  std::vector<std::pair<std::string, std::int64_t>> class_values() const;
+
+ private:
+  std::shared_ptr<const Program> program_;
+  const Edition* edition_ = nullptr;
+  lattice::Environment problem_;
+  lattice::Environment facts_;
+};
+
+/// Whether `got` passes the check against `want` for one argument; the message names the first wrong element ("element 17: got
+/// 3, expected 4; 12 of 4096 wrong") or the error ratio. NaN never passes a tolerance; integers are always exact.
+Status compare_output(const CheckSpec& check, const ArgumentSpec& argument, ByteView got, ByteView want,
+                      double* error_ratio = nullptr);
+
+}  // namespace furlong::program

@@ -1,0 +1,49 @@
+#pragma once
+// Variants that hung, trapped, took the memory or broke the gate on a card, and those known to be good: on disk, per
+// (card silicon, driver, source hash), until one of them changes.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "furlong/base/error.h"
+
+namespace furlong::race {
+
+struct QuarantineKey {
+  std::string silicon;  ///< Silicon::hash()
+  std::string driver;
+  std::string source;   ///< VariantPlan::source_hash, hex
+};
+
+struct QuarantineEntry {
+  QuarantineKey key;
+  std::string program, variant, device_label;
+  std::string why;       ///< "hang: ran past 20 s", "trap: killed by signal 11", …
+  std::string when;      ///< ISO time
+  bool good = false;     ///< passed a trial: need not be tried again
+};
+
+/// A SQLite file; several processes may use it at once. One thread at a time.
+class Quarantine {
+ public:
+  static Result<Quarantine> open(const std::filesystem::path& file);
+  ~Quarantine();
+  Quarantine(Quarantine&&) noexcept;
+  Quarantine& operator=(Quarantine&&) noexcept;
+  Result<std::optional<QuarantineEntry>> find(const QuarantineKey& key);
+  Status put(const QuarantineEntry& entry);
+  /// Bad entries, newest first.
+  Result<std::vector<QuarantineEntry>> list();
+  /// Removes bad entries whose program, variant or source hash starts with `what` (empty: all); returns how many.
+  Result<int> clear(const std::string& what);
+
+ private:
+  struct Impl;
+  explicit Quarantine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace furlong::race
