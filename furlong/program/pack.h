@@ -2,7 +2,12 @@
 // Packs: a program frozen with its texts, vectors and dataset recipe, under one content hash.
 
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "furlong/base/sign.h"
 #include "furlong/program/program.h"
@@ -15,6 +20,14 @@ struct PackContents {
   std::map<std::string, std::string> files;
 };
 
+/// Adds pack.toml: format, kind ("program", "lottery"), the content hash, `body` (further TOML that belongs to the kind,
+/// tables of its own such as "[lottery]\nday = 3\n"; empty for "program") and the [files] table. Names must be relative
+/// paths of letters, digits, '.', '_' and '-' ("cuda/kernel.cu"); `invalid` names one that is not. Called by every maker of packs, last.
+Status seal_pack(PackContents& contents, std::string_view kind, std::string_view body = {});
+/// Whether pack.toml lists exactly these files with these digests and its content hash holds; `corrupt` names the file
+/// (and in pack.toml the line). Returns the kind.
+Result<std::string> verify_contents(const PackContents& contents, std::string_view where);
+
 /// Freezes a program file with everything that it refers to.
 Result<PackContents> freeze_program(const Program& program, Files& files = system_files());
 /// Writes the folder atomically (all or nothing); an existing pack with the same bytes is left alone, another
@@ -23,11 +36,17 @@ Status write_pack(const PackContents& contents, const std::filesystem::path& fol
 /// Content hash from the bytes.
 Digest pack_hash(const PackContents& contents);
 /// Verifies every file against pack.toml before anything is used: a flipped byte or a missing file is `corrupt`
-/// and names it; a foreign file too. Then reads the program (lottery packs get their recipe and shipped lattice).
+/// and names it; a foreign file too. Symbolic links and paths out of the folder are `denied`. Then reads the program from
+/// the verified bytes (lottery packs get their recipe and shipped lattice). `trusted` is true when pack.sig is a
+/// signature by one of trusted_keys().
 Result<std::shared_ptr<const Program>> load_pack(const std::filesystem::path& folder, Files& files = system_files());
 /// Signs the content hash into pack.sig; verifies against trusted keys: `denied` otherwise.
 Status sign_pack(const std::filesystem::path& folder, const KeyPair& key);
 Status verify_pack_signature(const std::filesystem::path& folder, std::span<const PublicKey> trusted);
+
+/// Keys in `trusted-keys` of the user's configuration folder: one a line in hexadecimal, '#' starts a comment. No
+/// file: none.
+Result<std::vector<PublicKey>> trusted_keys(Files& files = system_files());
 
 /// A program from what a user typed: a .toml file, a pack's folder, or the name of a shipped program ("lottery").
 struct ProgramRequest {

@@ -30,7 +30,16 @@ enum class Direction { in, out, inout, scratch };
 enum class ElementType { i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64 };
 std::size_t element_bytes(ElementType type);
 std::string_view element_name(ElementType type);
+/// `invalid` names the nearest type.
+Result<ElementType> parse_element(std::string_view name);
 bool is_floating(ElementType type);
+
+/// A data file, read (and in a pack: verified) when the program was loaded, so that what runs is what was read.
+struct DataFile {
+  std::optional<ElementType> type;    ///< of an .npy; raw files have none
+  std::vector<std::uint64_t> shape;   ///< of an .npy; empty for raw files
+  Bytes bytes;                        ///< elements in row order, little-endian
+};
 
 struct ArgumentSpec {
   std::string name;
@@ -42,6 +51,7 @@ struct ArgumentSpec {
   double low = 0, high = 1;       ///< Fill::random: uniform in [low, high) (integers: [low, high])
   std::uint64_t seed = 0;         ///< Fill::random: added to the race's seed
   std::filesystem::path file;     ///< Fill::file: .npy or raw
+  std::shared_ptr<const DataFile> data;  ///< Fill::file: its contents
   Direction direction = Direction::in;
   int line = 0;
 };
@@ -62,6 +72,12 @@ struct KernelSpec {
   std::vector<std::size_t> arguments;        ///< indices into Program::arguments, in the kernel's order
 };
 
+/// A header that a source names with #include and that was found beside it or in an include folder.
+struct Header {
+  std::filesystem::path file;
+  std::string text;
+};
+
 /// The program in one language.
 struct Edition {
   std::string language;  ///< "cuda", "opencl", "host", "metal"
@@ -74,6 +90,10 @@ struct Edition {
   lattice::Lattice lattice;  ///< knobs that exist in this language, with this language's catalogue
   /// rewrites[{knob, value index}]
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Rewrite>> rewrites;
+  /// Applies::define under another name than the knob's, by knob index.
+  std::map<std::size_t, std::string> define_names;
+  std::filesystem::path source_file;  ///< where the source was read; empty: given as text
+  std::vector<Header> headers;        ///< every header reached from the source, in order of first appearance
 };
 
 enum class CheckKind { exact, tolerance };
@@ -87,6 +107,7 @@ struct CheckSpec {
   std::string function;              ///< host and library: the function. host: same parameters as the kernel
   std::string host_source;           ///< text of `file` for host
   std::map<std::string, std::filesystem::path> expected_files;  ///< files: out argument → .npy or raw
+  std::map<std::string, std::shared_ptr<const DataFile>> expected_data;  ///< their contents
   std::vector<std::pair<std::string, lattice::Value>> problem;  ///< problem values for the gate (smaller sizes)
 };
 
@@ -115,6 +136,9 @@ struct Program {
   std::string summary;
   std::filesystem::path file;  ///< where it was read; empty when made in memory
   std::vector<std::pair<std::string, lattice::Value>> problem;  ///< parameters and defaults, in order
+  /// [let]: named expressions over knobs, problem and earlier ones, in an order in which each uses only earlier ones.
+  /// In constraints and `requires` they are already put in; other expressions may name them.
+  std::vector<std::pair<std::string, lattice::Expression>> lets;
   std::vector<ArgumentSpec> arguments;
   std::vector<Edition> editions;
   CheckSpec check;
@@ -125,7 +149,7 @@ struct Program {
   std::shared_ptr<const Recipe> recipe;  ///< datasets and built-in reference; may be null
   std::string epoch;                     ///< 16 hexadecimal digits for packs of an epoch; else empty
   std::int64_t day = 0;
-  bool trusted = true;                   ///< false: a pack from elsewhere without a trusted signature
+  bool trusted = true;                   ///< false: a pack without a signature by one of the user's trusted keys
 
   const Edition* edition(std::string_view language) const;
   std::optional<std::size_t> argument_index(std::string_view name) const;
