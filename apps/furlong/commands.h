@@ -1,0 +1,28 @@
+#pragma once
+// One function a command file; commands.cpp lists them in the order of the help.
+
+#include "apps/furlong/command.h"
+
+namespace furlong::app {
+
+CommandSpec race_command();
+CommandSpec devices_command();
+CommandSpec doctor_command();
+CommandSpec init_command();
+CommandSpec export_command();
+CommandSpec knobs_list_command();
+CommandSpec knobs_show_command();
+CommandSpec knobs_lint_command();
+CommandSpec pack_make_command();
+CommandSpec pack_show_command();
+CommandSpec pack_verify_command();
+CommandSpec pack_sign_command();
+CommandSpec pack_keygen_command();
+CommandSpec quarantine_list_command();
+CommandSpec quarantine_clear_command();
+CommandSpec completion_command();
+CommandSpec version_command();
+CommandSpec trial_command();       // hidden: the trial process of a race
+CommandSpec help_pages_command();  // hidden: writes docs/cli
+
+}  // namespace furlong::app

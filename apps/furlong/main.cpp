@@ -1,0 +1,84 @@
+// The furlong program: finds the command, parses, runs, and turns errors into one line and an exit code.
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "apps/furlong/command.h"
+#include "furlong/base/log.h"
+#include "furlong/base/text.h"
+
+namespace furlong::app {
+namespace {
+
+void print(std::FILE* file, std::string_view text) { std::fwrite(text.data(), 1, text.size(), file); }
+
+int report(const Error& error) {
+  print(stderr, fmt::format("furlong: {}\n", error.text()));
+  return exit_code_for(error);
+}
+
+const CommandSpec* find(std::string_view name) {
+  for (const CommandSpec& command : commands())
+    if (command.name == name) return &command;
+  return nullptr;
+}
+
+int unknown_command(const std::string& word) {
+  std::vector<std::string> names;
+  for (const CommandSpec& command : commands())
+    if (!command.hidden) names.push_back(split(command.name, ' ').front());
+  print(stderr, fmt::format("furlong: unknown command '{}'{} (see furlong --help)\n", word, did_you_mean(word, names)));
+  return exit_usage;
+}
+
+int run_command(const CommandSpec& command, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--help" || word == "-h") {
+      print(stdout, help_text(command));
+      return exit_ok;
+    }
+  }
+  auto arguments = parse_arguments(command, words);
+  if (!arguments) return report(arguments.error());
+  auto code = command.run(*arguments);
+  if (!code) return report(code.error());
+  if (std::fflush(stdout) != 0) {
+    print(stderr, "furlong: writing the output failed (is the disk full or the reader gone?)\n");
+    return exit_failed;
+  }
+  return *code;
+}
+
+int dispatch(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    print(words.empty() ? stderr : stdout, general_help());
+    return words.empty() ? exit_usage : exit_ok;
+  }
+  if (words[0] == "--version") return run_command(*find("version"), {});
+  if (words.size() >= 2) {
+    if (const auto* command = find(words[0] + " " + words[1]))
+      return run_command(*command, {words.begin() + 2, words.end()});
+  }
+  if (const auto* command = find(words[0])) return run_command(*command, {words.begin() + 1, words.end()});
+  const std::string group = group_help(words[0]);
+  if (group.empty()) return unknown_command(words[0]);
+  const bool asked = words.size() >= 2 && (words[1] == "--help" || words[1] == "-h");
+  if (words.size() >= 2 && !asked)
+    print(stderr, fmt::format("furlong {}: unknown command '{}'\n\n", words[0], words[1]));
+  print(asked ? stdout : stderr, group);
+  return asked ? exit_ok : exit_usage;
+}
+
+}  // namespace
+}  // namespace furlong::app
+
+int main(int count, char** words) {
+  const char* level = std::getenv("FURLONG_LOG");
+  using furlong::LogLevel;
+  const std::string_view word = level ? level : "warning";
+  furlong::log_to_stderr(word == "debug" ? LogLevel::debug : word == "info" ? LogLevel::info
+                         : word == "error" ? LogLevel::error : LogLevel::warning);
+  return furlong::app::dispatch(std::vector<std::string>(words + 1, words + count));
+}

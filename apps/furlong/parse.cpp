@@ -1,0 +1,83 @@
+// The only file that includes CLI11 (13 s of compile time).
+#include <CLI/CLI.hpp>
+
+#include "apps/furlong/command.h"
+#include "furlong/base/text.h"
+
+namespace furlong::app {
+namespace {
+
+std::vector<std::string> option_names(const CommandSpec& command) {
+  std::vector<std::string> names{"--help"};
+  for (const OptionSpec& option : command.options) names.push_back(option.name);
+  return names;
+}
+
+/// CLI11 says which word is too much; the nearest option is our addition.
+Error unknown_word(const CommandSpec& command, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (!word.starts_with("-") || word == "-") continue;
+    const std::string name = split(word, '=').front();
+    const auto names = option_names(command);
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      return fail(Code::invalid, "furlong {}: unknown option '{}'{} (see furlong {} --help)", command.name, name,
+                  did_you_mean(name, names), command.name);
+    }
+  }
+  return fail(Code::invalid, "furlong {}: too many arguments: '{}' (see furlong {} --help)", command.name,
+              words.empty() ? std::string() : words.back(), command.name);
+}
+
+}  // namespace
+
+Result<Arguments> parse_arguments(const CommandSpec& command, const std::vector<std::string>& words) {
+  CLI::App app{command.summary};
+  app.set_help_flag();
+  std::map<std::string, std::vector<std::string>> values;
+  std::map<std::string, bool> flags;
+  for (const OptionSpec& option : command.options) {
+    if (option.value_name.empty()) {
+      app.add_flag(option.name, flags[option.name]);
+    } else {
+      auto* added = app.add_option(option.name, values[option.name])->expected(1)->allow_extra_args(false);
+      added->multi_option_policy(option.repeatable ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+      if (option.repeatable) added->expected(1, 1 << 20)->allow_extra_args(false);
+      if (!option.choices.empty()) added->check(CLI::IsMember(option.choices));
+    }
+  }
+  std::vector<std::string> positionals;
+  app.allow_extras(false);
+  app.positionals_at_end(false);
+  bool many = false;
+  std::size_t required = 0;
+  for (const PositionalSpec& positional : command.positionals) {
+    many |= positional.many;
+    required += positional.required ? 1 : 0;
+  }
+  if (!command.positionals.empty())
+    app.add_option("ARGUMENTS", positionals)->expected(0, many ? 1 << 20 : static_cast<int>(command.positionals.size()));
+  try {
+    std::vector<std::string> reversed(words.rbegin(), words.rend());
+    app.parse(reversed);
+  } catch (const CLI::ExtrasError&) {
+    return unknown_word(command, words);
+  } catch (const CLI::ParseError& error) {
+    return fail(Code::invalid, "furlong {}: {} (see furlong {} --help)", command.name, error.what(), command.name);
+  }
+  if (positionals.size() < required) {
+    return fail(Code::invalid, "furlong {}: {} is missing (see furlong {} --help)", command.name,
+                command.positionals[positionals.size()].name, command.name);
+  }
+  Arguments arguments;
+  arguments.positionals = std::move(positionals);
+  for (const OptionSpec& option : command.options) {
+    if (option.value_name.empty()) {
+      if (flags[option.name]) arguments.options[option.name] = {""};
+    } else if (!values[option.name].empty()) {
+      arguments.options[option.name] = values[option.name];
+    }
+  }
+  return arguments;
+}
+
+}  // namespace furlong::app

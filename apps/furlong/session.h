@@ -1,0 +1,54 @@
+#pragma once
+// What several commands share: the registry, opening a program and binding it to a device, reading JSON requests.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/furlong/command.h"
+#include "furlong/base/json_fwd.h"
+#include "furlong/device/registry.h"
+#include "furlong/program/instance.h"
+#include "furlong/program/pack.h"
+#include "furlong/race/quarantine.h"
+
+namespace furlong::app {
+
+/// Options that name a program, the same in race, knobs, pack make, export.
+std::vector<OptionSpec> program_options();
+/// The program named by the first positional and those options. Packs from elsewhere need a trusted signature
+/// or --allow-unsigned.
+Result<program::ProgramRequest> program_request(const Arguments& arguments);
+/// "n=1024" → {"n", 1024}; "--problem n=1024,m=8" may be repeated.
+Result<std::vector<std::pair<std::string, lattice::Value>>> problem_values(const std::vector<std::string>& texts);
+
+/// Device facts as expressions see them: device.sm, device.warp, device.max_threads, device.shared_bytes,
+/// device.multiprocessors, device.memory_mib, device.backend.
+lattice::Environment device_facts(const device::Facts& facts);
+/// The first language of the device that the program has. `invalid` names both lists. FURLONG_EMU=1 lets host run cuda text.
+Result<std::string> choose_language(const program::Program& program, const device::Facts& facts);
+
+/// `unavailable` → the message lists what is there.
+Result<std::unique_ptr<device::Device>> open_device(const device::Registry& registry, const std::string& address);
+
+/// Public keys (64 hexadecimal digits, one a line, # comments) of config_folder()/trusted_keys.
+Result<std::vector<PublicKey>> trusted_keys();
+
+/// state_folder()/quarantine.sqlite
+Result<race::Quarantine> open_quarantine();
+
+/// A program request and problem as the trial process gets them, and back.
+Json program_to_json(const program::ProgramRequest& request,
+                     const std::vector<std::pair<std::string, lattice::Value>>& problem, const std::string& language);
+struct ProgramFromJson {
+  program::ProgramRequest request;
+  std::vector<std::pair<std::string, lattice::Value>> problem;
+  std::string language;
+};
+Result<ProgramFromJson> program_from_json(const Json& json);
+
+void print_out(std::string_view text);
+void print_err(std::string_view text);
+
+}  // namespace furlong::app
