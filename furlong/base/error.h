@@ -2,14 +2,14 @@
 // Error and Result<T>: the only way a failure crosses a boundary in Furlong. Exceptions of third-party
 // libraries are converted where they are called; nothing in the library prints or exits.
 
+#include <fmt/format.h>
+
 #include <expected>
 #include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 namespace furlong {
 
@@ -78,22 +78,22 @@ Error fail(Code code, fmt::format_string<A...> format, A&&... args) {
 /// FURLONG_TRY(auto x, f()); — declares x from a Result, or returns its Error.
 #define FURLONG_TRY(declaration, expression) \
   FURLONG_TRY_(FURLONG_CONCAT(furlong_try_, __LINE__), declaration, expression)
-#define FURLONG_TRY_(name, declaration, expression)                 \
-  auto name = (expression);                                         \
-  if (!name) return ::furlong::Error(std::move(name).error());      \
+#define FURLONG_TRY_(name, declaration, expression)            \
+  auto name = (expression);                                    \
+  if (!name) return ::furlong::Error(std::move(name).error()); \
   declaration = *std::move(name)
 
 /// FURLONG_CHECK(f()); — returns the Error of a Status or Result, if it is one.
-#define FURLONG_CHECK(expression)                                              \
-  do {                                                                         \
-    auto furlong_check_ = (expression);                                        \
+#define FURLONG_CHECK(expression)                                                    \
+  do {                                                                               \
+    auto furlong_check_ = (expression);                                              \
     if (!furlong_check_) return ::furlong::Error(std::move(furlong_check_).error()); \
   } while (false)
 
 /// FURLONG_CHECK_DOING(f(), "reading {}", path) — as FURLONG_CHECK, with a context added.
-#define FURLONG_CHECK_DOING(expression, ...)                                   \
-  do {                                                                         \
-    auto furlong_check_ = (expression);                                        \
-    if (!furlong_check_)                                                       \
+#define FURLONG_CHECK_DOING(expression, ...)                                                     \
+  do {                                                                                           \
+    auto furlong_check_ = (expression);                                                          \
+    if (!furlong_check_)                                                                         \
       return ::furlong::Error(std::move(furlong_check_).error()).with(fmt::format(__VA_ARGS__)); \
   } while (false)

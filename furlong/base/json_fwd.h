@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -17,7 +18,8 @@ struct JsonLimits {
 };
 
 /// Strict: UTF-8 only, no duplicate keys, no NaN or infinity, no trailing bytes, bounded size and
-/// depth. The error is `invalid` and names `name` (a file, "line 3 of …") and the byte.
+/// depth. The error is `invalid` and names `name` (a file, "line 3 of …"), the byte (counted
+/// from 0), the line and the column.
 Result<Json> json_parse(std::string_view text, std::string_view name, JsonLimits limits = {});
 
 /// One line, no spaces; NaN and infinity become null.

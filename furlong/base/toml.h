@@ -18,9 +18,9 @@ struct TomlNode {
   using Array = std::vector<TomlNode>;
   using Table = std::vector<std::pair<std::string, TomlNode>>;
   std::variant<bool, std::int64_t, double, std::string, Array, Table> value;
-  int line = 0;    ///< 1-based
-  int column = 0;  ///< 1-based
-  int key_line = 0;    ///< of the key, for table members
+  int line = 0;      ///< 1-based
+  int column = 0;    ///< 1-based
+  int key_line = 0;  ///< of the key, for table members
   int key_column = 0;
 
   bool is_table() const { return std::holds_alternative<Table>(value); }

@@ -21,7 +21,7 @@ class Clock {
 /// The machine's clock; lives for the whole program.
 Clock& system_clock();
 
-/// Moves only when told to or slept on.
+/// Starts at 0 (wall time too: 1970) and moves only when told to or slept on. Thread safe.
 class FakeClock : public Clock {
  public:
   std::int64_t now_ns() override;

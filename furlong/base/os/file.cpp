@@ -1,0 +1,350 @@
+#include "furlong/base/os/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "furlong/base/hash.h"
+#include "furlong/base/os/clock.h"
+#include "furlong/base/os/interrupt.h"
+
+namespace furlong {
+namespace {
+
+namespace fs = std::filesystem;
+
+Code code_of(int number) {
+  switch (number) {
+    case ENOENT:
+    case ENOTDIR:
+      return Code::unavailable;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Code::denied;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+      return Code::exhausted;
+    case EISDIR:
+    case ENAMETOOLONG:
+      return Code::invalid;
+    default:
+      return Code::internal;
+  }
+}
+
+Error system_error(const fs::path& path, std::string_view doing, int number) {
+  return fail(code_of(number), "{}: {}: {}", path.string(), doing, std::generic_category().message(number));
+}
+
+// Owns a descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return number_; }
+  // 0, or the errno of the close: network file systems tell a failed write only there.
+  int close() {
+    const int result = ::close(std::exchange(number_, -1));
+    return result == 0 || errno == EINTR ? 0 : errno;
+  }
+
+ private:
+  int number_;
+};
+
+int open_retrying(const fs::path& path, int flags, mode_t mode = 0) {
+  for (;;) {
+    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+    if (descriptor >= 0 || errno != EINTR) return descriptor;
+  }
+}
+
+// 0 or an errno.
+int write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(descriptor, bytes.data(), bytes.size());
+    if (wrote < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return 0;
+}
+
+// A name that no other process or thread uses at this moment; O_EXCL and mkdir settle the rest.
+std::string unique_suffix() {
+  static std::atomic<std::uint64_t> counter{0};
+  Hasher hasher;
+  const std::array<std::uint64_t, 3> parts = {static_cast<std::uint64_t>(::getpid()), counter++,
+                                              static_cast<std::uint64_t>(system_clock().wall_us())};
+  hasher.add({reinterpret_cast<const std::uint8_t*>(parts.data()), sizeof parts});
+  return hasher.finish().hex().substr(0, 12);
+}
+
+Status sync_folder(const fs::path& folder) {
+  Descriptor descriptor(open_retrying(folder, O_RDONLY | O_DIRECTORY));
+  if (descriptor.get() < 0) return system_error(folder, "opening the folder to sync it", errno);
+  // EINVAL: a file system that cannot sync folders, where there is nothing more to do.
+  if (::fsync(descriptor.get()) != 0 && errno != EINVAL)
+    return system_error(folder, "syncing the folder", errno);
+  return {};
+}
+
+class SystemFiles : public Files {
+ public:
+  Result<std::string> read(const fs::path& path, std::size_t max_bytes) override {
+    Descriptor descriptor(open_retrying(path, O_RDONLY));
+    if (descriptor.get() < 0) return system_error(path, "opening", errno);
+    struct stat info{};
+    if (::fstat(descriptor.get(), &info) != 0) return system_error(path, "opening", errno);
+    if (S_ISDIR(info.st_mode)) return fail(Code::invalid, "{}: is a folder, not a file", path.string());
+    std::string bytes;
+    // The size is a hint only: /proc says 0, and a file may grow while it is read.
+    std::size_t chunk = std::clamp<std::size_t>(static_cast<std::size_t>(info.st_size) + 1, 4096, 1u << 24);
+    for (;;) {
+      const std::size_t have = bytes.size();
+      bytes.resize(have + chunk);
+      const ssize_t got = ::read(descriptor.get(), bytes.data() + have, chunk);
+      const int number = errno;
+      bytes.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
+      if (got < 0 && number == EINTR) continue;
+      if (got < 0) return system_error(path, "reading", number);
+      if (got == 0) return bytes;
+      if (bytes.size() > max_bytes)
+        return fail(Code::exhausted, "{}: is larger than the {} bytes allowed", path.string(), max_bytes);
+    }
+  }
+
+  Status write_atomic(const fs::path& path, std::string_view bytes) override {
+    return write(path, bytes, false);
+  }
+  Status write_atomic_secret(const fs::path& path, std::string_view bytes) override {
+    return write(path, bytes, true);
+  }
+
+  bool exists(const fs::path& path) override {
+    std::error_code error;
+    return fs::exists(path, error);
+  }
+
+  Result<std::vector<std::string>> list(const fs::path& folder) override {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+      std::error_code ignored;
+      std::string name = entry->path().filename().string();
+      if (entry->is_directory(ignored)) name += '/';
+      names.push_back(std::move(name));
+    }
+    if (error) return system_error(folder, "listing", error.value());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  Status remove(const fs::path& path) override {
+    std::error_code error;
+    fs::remove_all(path, error);
+    if (error && error.value() != ENOENT) return system_error(path, "removing", error.value());
+    return {};
+  }
+
+ private:
+  static Status write(fs::path path, std::string_view bytes, bool secret) {
+    std::error_code ignored;
+    const fs::path named = path;
+    if (fs::is_symlink(fs::symlink_status(path, ignored))) path = fs::weakly_canonical(path, ignored);
+    if (ignored) return system_error(named, "following the link", ignored.value());
+    struct stat info{};
+    const bool there = ::stat(path.c_str(), &info) == 0;
+    if (there && S_ISDIR(info.st_mode))
+      return fail(Code::invalid, "{}: is a folder, not a file", path.string());
+    if (there && !S_ISREG(info.st_mode)) return write_directly(path, bytes);
+    const mode_t mode = secret ? 0600 : there ? info.st_mode & 07777 : 0;
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error) return system_error(folder, "making the folder", error.value());
+    const fs::path temporary = folder / fmt::format(".{}.tmp", unique_suffix());
+    const int failed = fill(temporary, bytes, mode);
+    if (failed == 0 && ::rename(temporary.c_str(), path.c_str()) == 0) return sync_folder(folder);
+    const int number = failed != 0 ? failed : errno;
+    ::unlink(temporary.c_str());
+    return system_error(path, "writing", number);
+  }
+
+  // Makes the temporary file, on the disk to the last byte; mode 0 means what the umask gives. 0 or an
+  // errno.
+  static int fill(const fs::path& temporary, std::string_view bytes, mode_t mode) {
+    Descriptor descriptor(open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL, mode != 0 ? 0600 : 0666));
+    if (descriptor.get() < 0) return errno;
+    if (mode != 0 && ::fchmod(descriptor.get(), mode) != 0) return errno;
+    if (const int number = write_all(descriptor.get(), bytes); number != 0) return number;
+    if (::fsync(descriptor.get()) != 0) return errno;
+    return descriptor.close();
+  }
+
+  // A pipe or a terminal: there are no old bytes to lose, and replacing /dev/null would be a disaster.
+  static Status write_directly(const fs::path& path, std::string_view bytes) {
+    Descriptor descriptor(open_retrying(path, O_WRONLY));
+    if (descriptor.get() < 0) return system_error(path, "opening", errno);
+    if (const int number = write_all(descriptor.get(), bytes); number != 0)
+      return system_error(path, "writing", number);
+    return {};
+  }
+};
+
+std::string normal(const fs::path& path) {
+  std::string text = path.lexically_normal().generic_string();
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+Files& system_files() {
+  static SystemFiles files;
+  return files;
+}
+
+Status FakeFiles::ask(std::string_view operation, const fs::path& path) {
+  if (!fault) return {};
+  return fault(operation, path);
+}
+
+Result<std::string> FakeFiles::read(const fs::path& path, std::size_t max_bytes) {
+  FURLONG_CHECK(ask("read", path));
+  const std::scoped_lock lock(mutex_);
+  const auto found = files_.find(normal(path));
+  if (found == files_.end())
+    return fail(Code::unavailable, "{}: opening: No such file or directory", path.string());
+  if (found->second.size() > max_bytes)
+    return fail(Code::exhausted, "{}: is larger than the {} bytes allowed", path.string(), max_bytes);
+  return found->second;
+}
+
+Status FakeFiles::write_atomic(const fs::path& path, std::string_view bytes) {
+  FURLONG_CHECK(ask("write", path));
+  FURLONG_CHECK(ask("sync", path));
+  FURLONG_CHECK(ask("rename", path));
+  {
+    const std::scoped_lock lock(mutex_);
+    files_[normal(path)] = std::string(bytes);
+  }
+  return ask("sync", path.parent_path());
+}
+
+bool FakeFiles::exists(const fs::path& path) {
+  const std::scoped_lock lock(mutex_);
+  const std::string name = normal(path);
+  if (files_.contains(name)) return true;
+  const auto inside = files_.lower_bound(name + "/");
+  return inside != files_.end() && inside->first.starts_with(name + "/");
+}
+
+Result<std::vector<std::string>> FakeFiles::list(const fs::path& folder) {
+  FURLONG_CHECK(ask("list", folder));
+  const std::scoped_lock lock(mutex_);
+  std::string prefix = normal(folder);
+  prefix = prefix == "." ? "" : prefix.ends_with('/') ? prefix : prefix + "/";
+  std::vector<std::string> names;
+  for (auto file = files_.lower_bound(prefix); file != files_.end() && file->first.starts_with(prefix);
+       ++file) {
+    const std::string_view rest = std::string_view(file->first).substr(prefix.size());
+    const std::size_t slash = rest.find('/');
+    names.emplace_back(rest.substr(0, slash == std::string_view::npos ? slash : slash + 1));
+  }
+  if (names.empty())
+    return fail(Code::unavailable, "{}: listing: No such file or directory", folder.string());
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+Status FakeFiles::remove(const fs::path& path) {
+  FURLONG_CHECK(ask("remove", path));
+  const std::scoped_lock lock(mutex_);
+  const std::string name = normal(path);
+  std::erase_if(files_,
+                [&](const auto& file) { return file.first == name || file.first.starts_with(name + "/"); });
+  return {};
+}
+
+TemporaryFolder::TemporaryFolder(fs::path path) : path_(std::move(path)) {}
+
+Result<TemporaryFolder> TemporaryFolder::make(std::string_view prefix) {
+  std::error_code error;
+  const fs::path parent = fs::temp_directory_path(error);
+  if (error)
+    return fail(Code::internal, "there is no temporary folder ({}): set TMPDIR to one", error.message());
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const fs::path path = parent / fmt::format("{}-{}", prefix, unique_suffix());
+    register_for_cleanup(path);  // first, so that no signal can fall between making and registering
+    if (::mkdir(path.c_str(), 0700) == 0) return TemporaryFolder(path);
+    const int number = errno;
+    unregister_from_cleanup(path);
+    if (number != EEXIST)
+      return fail(code_of(number) == Code::exhausted ? Code::exhausted : Code::internal,
+                  "{}: making a temporary folder: {}", path.string(),
+                  std::generic_category().message(number));
+  }
+  return fail(Code::internal, "{}: no free name for a temporary folder", parent.string());
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  if (path_.empty()) return;
+  std::error_code ignored;  // what cannot be removed now is the system's to clean
+  fs::remove_all(path_, ignored);
+  unregister_from_cleanup(path_);
+}
+TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept
+    : path_(std::exchange(other.path_, fs::path())) {}
+TemporaryFolder& TemporaryFolder::operator=(TemporaryFolder&& other) noexcept {
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+Result<FileLock> FileLock::acquire(const fs::path& path, double timeout_s) {
+  std::error_code error;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
+  if (error) return system_error(path.parent_path(), "making the folder", error.value());
+  FileLock lock(open_retrying(path, O_RDWR | O_CREAT, 0666));
+  if (lock.descriptor_ < 0) return system_error(path, "opening the lock", errno);
+  const std::int64_t start_ns = system_clock().now_ns();
+  for (;;) {
+    if (::flock(lock.descriptor_, LOCK_EX | LOCK_NB) == 0) return lock;
+    if (errno != EWOULDBLOCK && errno != EINTR) return system_error(path, "locking", errno);
+    if (static_cast<double>(system_clock().now_ns() - start_ns) * 1e-9 >= timeout_s)
+      return fail(Code::timeout, "{}: locked by another process for {} s", path.string(), timeout_s);
+    system_clock().sleep_ns(10'000'000);
+  }
+}
+FileLock::~FileLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);  // also gives the lock back
+}
+FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+}  // namespace furlong

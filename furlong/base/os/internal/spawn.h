@@ -1,0 +1,32 @@
+#pragma once
+// Starting one child process: everything between fork and exec.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "furlong/base/error.h"
+
+namespace furlong::internal {
+
+/// What to start, prepared in full so that the child only makes system calls.
+struct SpawnPlan {
+  std::string program;                   ///< path for execve
+  std::vector<std::string> arguments;    ///< argv
+  std::vector<std::string> environment;  ///< "NAME=value"
+  std::string folder;                    ///< working folder; empty: inherited
+  int input = -1;                        ///< descriptors (>= 3) that become 0, 1 and 2 of the child
+  int output = -1;
+  int error = -1;
+  std::uint64_t address_space_bytes = 0;
+  std::uint64_t cpu_seconds = 0;
+};
+
+/// Starts it as the leader of a process group of its own that gets SIGKILL when this process ends. Returns
+/// its process id once the program has been executed. Thread safe.
+Result<int> spawn(const SpawnPlan& plan);
+
+/// The errors of starting a program, by errno.
+Code spawn_code(int number);
+
+}  // namespace furlong::internal
