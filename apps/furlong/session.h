@@ -32,8 +32,10 @@ Result<std::string> choose_language(const program::Program& program, const devic
 /// `unavailable` → the message lists what is there.
 Result<std::unique_ptr<device::Device>> open_device(const device::Registry& registry, const std::string& address);
 
-/// Public keys (64 hexadecimal digits, one a line, # comments) of config_folder()/trusted_keys.
-Result<std::vector<PublicKey>> trusted_keys();
+/// Opens the program, choosing the lottery's geometry by the device when none was asked for, and refuses a pack
+/// without a trusted signature unless allowed (`denied`, with the mend). `request.geometry` is filled in.
+Result<std::shared_ptr<const program::Program>> open_trusted(program::ProgramRequest& request,
+                                                             const device::Facts& facts, bool allow_unsigned);
 
 /// state_folder()/quarantine.sqlite
 Result<race::Quarantine> open_quarantine();

@@ -1,0 +1,181 @@
+#include "apps/furlong/session.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "furlong/base/json.h"
+#include "furlong/base/os/paths.h"
+#include "furlong/base/text.h"
+
+namespace furlong::app {
+
+void print_out(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print_err(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+std::vector<OptionSpec> program_options() {
+  return {
+      {.name = "--problem",
+       .value_name = "N=V[,…]",
+       .help = "Problem parameters in place of the program's defaults, such as n=4096,m=512.",
+       .repeatable = true},
+      {.name = "--language",
+       .value_name = "L",
+       .help = "Language of the kernel text, where the program has several.",
+       .choices = {"host", "opencl", "cuda", "metal"}},
+      {.name = "--allow-unsigned",
+       .value_name = "",
+       .help = "Run a pack without a trusted signature. A pack is code and runs as you."},
+      {.name = "--epoch-seed",
+       .value_name = "HEX",
+       .help = "Lottery: the epoch's seed, 64 hexadecimal digits. Without it the fixed demonstration seed."},
+      {.name = "--day", .value_name = "N", .help = "Lottery: the day, which the dataset grows with. Default 0."},
+      {.name = "--geometry",
+       .value_name = "G",
+       .help = "Lottery: size of cache and dataset. Default: small on a CPU (1 MiB / 16 MiB), else default (16 MiB / 1 GiB).",
+       .choices = {"small", "default"}},
+      {.name = "--dataset-mib", .value_name = "M", .help = "Lottery: dataset size, 64 to 8192 MiB, in place of the geometry's."},
+      {.name = "--loads", .value_name = "N", .help = "Lottery: loads per hash. Default 128.", .choices = {"32", "64", "128"}},
+      {.name = "--wide", .value_name = "N", .help = "Lottery: 16-byte loads among them. Default 0.", .choices = {"0", "8", "32"}},
+  };
+}
+
+Result<program::ProgramRequest> program_request(const Arguments& arguments) {
+  program::ProgramRequest request;
+  request.what = arguments.positionals.empty() ? "lottery" : arguments.positionals[0];
+  request.epoch_seed_hex = arguments.value("--epoch-seed");
+  FURLONG_TRY(request.day, arguments.integer("--day", 0, 0, 1'000'000));
+  request.geometry = arguments.value("--geometry");
+  FURLONG_TRY(request.dataset_mib, arguments.integer("--dataset-mib", 0, 64, 8192));
+  FURLONG_TRY(request.loads, arguments.integer("--loads", 128));
+  FURLONG_TRY(request.wide, arguments.integer("--wide", 0));
+  return request;
+}
+
+Result<std::vector<std::pair<std::string, lattice::Value>>> problem_values(const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, lattice::Value>> values;
+  for (const std::string& text : texts) {
+    for (const std::string& item : split(text, ',')) {
+      const auto equals = item.find('=');
+      if (equals == std::string::npos || equals == 0 || equals + 1 == item.size())
+        return fail(Code::invalid, "--problem takes NAME=VALUE, not '{}'", item);
+      const std::string name = item.substr(0, equals);
+      const std::string value = item.substr(equals + 1);
+      if (auto integer = parse_integer(value)) {
+        values.emplace_back(name, lattice::Value(*integer));
+      } else if (auto number = parse_number(value)) {
+        values.emplace_back(name, lattice::Value(*number));
+      } else if (value == "true" || value == "false") {
+        values.emplace_back(name, lattice::Value(value == "true"));
+      } else {
+        values.emplace_back(name, lattice::Value(value));
+      }
+    }
+  }
+  return values;
+}
+
+lattice::Environment device_facts(const device::Facts& facts) {
+  std::int64_t sm = 0;
+  if (facts.silicon.arch.starts_with("sm_")) {
+    if (auto parsed = parse_integer(std::string_view(facts.silicon.arch).substr(3))) sm = *parsed;
+  }
+  return {
+      {"device.backend", lattice::Value(facts.backend)},
+      {"device.vendor", lattice::Value(facts.silicon.vendor)},
+      {"device.arch", lattice::Value(facts.silicon.arch)},
+      {"device.sm", lattice::Value(sm)},
+      {"device.warp", lattice::Value(facts.warp)},
+      {"device.max_threads", lattice::Value(facts.max_threads_per_block)},
+      {"device.shared_bytes", lattice::Value(static_cast<std::int64_t>(facts.max_shared_bytes))},
+      {"device.multiprocessors", lattice::Value(facts.silicon.multiprocessors)},
+      {"device.memory_mib", lattice::Value(static_cast<std::int64_t>(facts.silicon.memory_bytes >> 20))},
+  };
+}
+
+Result<std::string> choose_language(const program::Program& program, const device::Facts& facts) {
+  std::vector<std::string> device_languages, program_languages;
+  for (const device::Language language : facts.languages) device_languages.emplace_back(device::language_name(language));
+  const char* emulate = std::getenv("FURLONG_EMU");
+  if (facts.backend == "host" && emulate && std::string_view(emulate) == "1")
+    device_languages.insert(device_languages.begin(), "cuda");
+  for (const auto& edition : program.editions) program_languages.push_back(edition.language);
+  for (const std::string& language : device_languages)
+    if (program.edition(language)) return language;
+  return fail(Code::invalid, "program '{}' is written in {}; device {} runs {}. Choose another with --device (furlong devices)",
+              program.name, join(program_languages, ", "), facts.address(), join(device_languages, ", "));
+}
+
+Result<std::unique_ptr<device::Device>> open_device(const device::Registry& registry, const std::string& address) {
+  return registry.open(address);
+}
+
+Result<std::shared_ptr<const program::Program>> open_trusted(program::ProgramRequest& request,
+                                                             const device::Facts& facts, bool allow_unsigned) {
+  if (request.geometry.empty()) request.geometry = facts.runs_on_host_cpu || facts.virtual_time ? "small" : "default";
+  FURLONG_TRY(auto program, program::open_program(request));
+  if (!program->trusted && !allow_unsigned) {
+    return fail(Code::denied,
+                "{} has no signature by a trusted key, and a pack is code that runs as you. Sign it (furlong pack sign), "
+                "add its maker's key to {}, or say --allow-unsigned",
+                request.what, (config_folder() / "trusted-keys").string());
+  }
+  return program;
+}
+
+Result<race::Quarantine> open_quarantine() { return race::Quarantine::open(state_folder() / "quarantine.sqlite"); }
+
+namespace {
+
+Json value_to_json(const lattice::Value& value) {
+  if (value.is_bool()) return *value.boolean();
+  if (value.is_integer()) return *value.integer();
+  if (value.is_float()) return *value.floating();
+  return *value.word();
+}
+
+Result<lattice::Value> value_from_json(const Json& json) {
+  if (json.is_boolean()) return lattice::Value(json.get<bool>());
+  if (json.is_number_integer()) return lattice::Value(json.get<std::int64_t>());
+  if (json.is_number_float()) return lattice::Value(json.get<double>());
+  if (json.is_string()) return lattice::Value(json.get<std::string>());
+  return fail(Code::invalid, "a problem value is a boolean, a number or a string");
+}
+
+}  // namespace
+
+Json program_to_json(const program::ProgramRequest& request,
+                     const std::vector<std::pair<std::string, lattice::Value>>& problem, const std::string& language) {
+  Json values = Json::object();
+  for (const auto& [name, value] : problem) values[name] = value_to_json(value);
+  return Json{{"what", request.what},
+              {"epoch_seed", request.epoch_seed_hex},
+              {"day", request.day},
+              {"geometry", request.geometry},
+              {"dataset_mib", request.dataset_mib},
+              {"loads", request.loads},
+              {"wide", request.wide},
+              {"language", language},
+              {"problem", values}};
+}
+
+Result<ProgramFromJson> program_from_json(const Json& json) {
+  ProgramFromJson out;
+  FURLONG_TRY(out.request.what, json_string(json, "what", "program"));
+  FURLONG_TRY(out.request.epoch_seed_hex, json_string(json, "epoch_seed", "program"));
+  FURLONG_TRY(out.request.day, json_integer(json, "day", "program"));
+  FURLONG_TRY(out.request.geometry, json_string(json, "geometry", "program"));
+  FURLONG_TRY(out.request.dataset_mib, json_integer(json, "dataset_mib", "program"));
+  FURLONG_TRY(out.request.loads, json_integer(json, "loads", "program"));
+  FURLONG_TRY(out.request.wide, json_integer(json, "wide", "program"));
+  FURLONG_TRY(out.language, json_string(json, "language", "program"));
+  if (!json.contains("problem") || !json["problem"].is_object())
+    return fail(Code::invalid, "program.problem is missing or no object");
+  for (const auto& [name, value] : json["problem"].items()) {
+    FURLONG_TRY(auto parsed, value_from_json(value));
+    out.problem.emplace_back(name, std::move(parsed));
+  }
+  return out;
+}
+
+}  // namespace furlong::app
