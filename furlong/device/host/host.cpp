@@ -1,0 +1,91 @@
+#include "furlong/device/host/host.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "furlong/base/os/memory.h"
+#include "furlong/base/text.h"
+#include "furlong/device/host/internal/cpu.h"
+#include "furlong/device/host/internal/device.h"
+
+namespace furlong::device {
+namespace {
+
+// Host kernels loop over a block's threads themselves, so these are only what is usual elsewhere: a
+// launch rule that is right here is then right on a card.
+constexpr int kMaxThreadsPerBlock = 1024;
+constexpr std::uint64_t kMaxSharedBytes = 256 << 10;
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+// To whole GiB: the system's total moves by a few MiB from kernel to kernel, and the silicon does not.
+std::uint64_t rounded_memory(std::uint64_t bytes) { return std::max(kGiB, (bytes + kGiB / 2) / kGiB * kGiB); }
+
+std::string label_of(std::string model) {
+  std::string label;
+  for (const std::string& word : split(model, ' ')) {
+    if (word.empty()) continue;
+    if (!label.empty()) label += '_';
+    label += word;
+  }
+  return label;
+}
+
+Facts host_facts(const host::Cpu& cpu, const std::string& compiler) {
+  Facts facts;
+  facts.backend = "host";
+  facts.label = label_of(cpu.model);
+  facts.silicon.vendor = cpu.vendor;
+  facts.silicon.arch = cpu.arch;
+  facts.silicon.multiprocessors = host::usable_cores();
+  facts.silicon.memory_bytes = rounded_memory(total_memory_bytes());
+  facts.driver = host::kernel_release();
+  facts.compiler = compiler;
+  facts.languages = {Language::host};
+  facts.max_threads_per_block = kMaxThreadsPerBlock;
+  facts.max_block = {kMaxThreadsPerBlock, kMaxThreadsPerBlock, kMaxThreadsPerBlock};
+  facts.max_shared_bytes = kMaxSharedBytes;
+  facts.max_buffer_bytes = total_memory_bytes();
+  facts.runs_on_host_cpu = true;
+  facts.memory_is_host_memory = true;
+  return facts;
+}
+
+class HostDriver : public Driver {
+ public:
+  std::string_view name() const override { return "host"; }
+
+  Result<std::vector<Facts>> list() override {
+    FURLONG_TRY(const host::Compiler compiler, this->compiler());
+    return std::vector<Facts>{host_facts(host::this_cpu(), compiler.version)};
+  }
+
+  Result<std::unique_ptr<Device>> open(int index) override {
+    if (index != 0)
+      return fail(Code::unavailable, "there is no host:{}: the host is one device, host:0", index);
+    FURLONG_TRY(host::Compiler compiler, this->compiler());
+    const host::Cpu cpu = host::this_cpu();
+    Facts facts = host_facts(cpu, compiler.version);
+    const int threads = facts.silicon.multiprocessors;
+    return std::unique_ptr<Device>(
+        new host::HostDevice(std::move(facts), std::move(compiler), cpu.model + " " + cpu.features, threads));
+  }
+
+ private:
+  // Asked once: it starts a process. A failure is asked again, so that an installed compiler is found.
+  Result<host::Compiler> compiler() {
+    std::lock_guard lock(mutex_);
+    if (!compiler_) {
+      FURLONG_TRY(compiler_, host::find_compiler());
+    }
+    return *compiler_;
+  }
+
+  std::mutex mutex_;
+  std::optional<host::Compiler> compiler_;
+};
+
+}  // namespace
+
+std::unique_ptr<Driver> make_host_driver() { return std::make_unique<HostDriver>(); }
+
+}  // namespace furlong::device

@@ -1,0 +1,179 @@
+#include "furlong/device/host/internal/compiler.h"
+
+#include <cstdlib>
+#include <fstream>
+
+#include "furlong/base/hash.h"
+#include "furlong/base/log.h"
+#include "furlong/base/os/file.h"
+#include "furlong/base/os/process.h"
+#include "furlong/base/text.h"
+#include "furlong/device/host/internal/elf.h"
+#include "furlong/device/host/internal/prelude.h"
+
+namespace furlong::device::host {
+namespace {
+
+constexpr double kCompileTimeoutS = 600;
+constexpr double kVersionTimeoutS = 20;
+
+// English messages whatever the user's language, so that logs can be compared and searched.
+ProcessRequest child(std::vector<std::string> argv) {
+  ProcessRequest request;
+  request.argv = std::move(argv);
+  request.environment = {{"LC_ALL", "C"}};
+  return request;
+}
+
+Result<Compiler> ask_version(std::vector<std::string> command) {
+  std::vector<std::string> argv = command;
+  argv.push_back("--version");
+  FURLONG_TRY(ProcessEnd end, system_processes().run(child(std::move(argv)), kVersionTimeoutS));
+  if (end.signal != 0 || end.exit_code != 0) {
+    return fail(Code::unavailable, "'{} --version' ended with {}", join(command, " "), end.text());
+  }
+  const std::string& out = end.standard_output;
+  return Compiler{std::move(command), std::string(trim(std::string_view(out).substr(0, out.find('\n'))))};
+}
+
+// Headers from these may change without the source changing, so the cache key must see their text.
+bool includes_own_headers(const CompileRequest& request) {
+  if (!request.include_folders.empty()) return true;
+  for (const std::string& option : request.options) {
+    if (option.starts_with("-I") || option.starts_with("-i")) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> code_options(const CompileRequest& request) {
+  std::vector<std::string> options{"-O2", "-march=native", "-std=c++20"};
+  for (const auto& [name, value] : request.defines) options.push_back(fmt::format("-D{}={}", name, value));
+  for (const auto& folder : request.include_folders) options.push_back("-I" + folder.string());
+  options.insert(options.end(), request.options.begin(), request.options.end());
+  return options;
+}
+
+std::vector<std::string> command_line(const Compiler& compiler, const std::vector<std::string>& options,
+                                      std::vector<std::string> rest) {
+  std::vector<std::string> argv = compiler.command;
+  argv.insert(argv.end(), options.begin(), options.end());
+  argv.insert(argv.end(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
+  return argv;
+}
+
+/// One request on its way through the compiler.
+struct Job {
+  const Compiler& compiler;
+  const CompileRequest& request;
+  std::vector<std::string> options;
+  std::filesystem::path folder;
+  std::stop_token stop;
+
+  std::string source() const { return (folder / "kernel.cpp").string(); }
+  std::string object() const { return (folder / "kernel.so").string(); }
+
+  // Standard output of the run and, in `log`, its messages.
+  Result<std::string> run(std::vector<std::string> rest, std::string& log) const {
+    FURLONG_TRY(ProcessEnd end,
+                system_processes().run(child(command_line(compiler, options, std::move(rest))),
+                                       kCompileTimeoutS, stop));
+    if (end.stopped || end.timed_out) {
+      return fail(Code::timeout, "compiling '{}': {}", request.name,
+                  end.stopped ? "stopped on request" : end.text());
+    }
+    // Only the prelude's own lines still carry the temporary file's name.
+    log = std::string(trim(replace_all(end.standard_error, source(), "furlong-prelude")));
+    if (end.signal != 0 || end.exit_code != 0) {
+      return fail(Code::invalid, "'{}': {} does not compile {} ({}):\n{}", request.name,
+                  compiler.command.front(), shown_source_name(request), end.text(), log);
+    }
+    return std::move(end.standard_output);
+  }
+};
+
+Status write_source(const Job& job, const std::string& unit) {
+  std::ofstream out(job.source(), std::ios::binary);
+  out << unit;
+  out.close();
+  if (!out) return fail(Code::exhausted, "cannot write {}: is the disk full?", job.source());
+  return {};
+}
+
+Result<std::string> cache_key(const Job& job, const std::string& unit, std::string_view cpu_identity) {
+  Hasher hasher;
+  hasher.add_field("furlong host object 1")
+      .add_field(unit)
+      .add_field(cpu_identity)
+      .add_field(job.compiler.version);
+  for (const std::string& word : job.compiler.command) hasher.add_field(word);
+  for (const std::string& word : job.options) hasher.add_field(word);
+  if (includes_own_headers(job.request)) {
+    std::string log;
+    FURLONG_TRY(std::string text, job.run({"-E", "-P", "-x", "c++", job.source()}, log));
+    hasher.add_field(text);
+  }
+  return hasher.finish().hex();
+}
+
+// The cached object, or nothing when it is absent or damaged.
+std::optional<Compiled> load_cached(const std::filesystem::path& object, const std::filesystem::path& log) {
+  Files& files = system_files();
+  if (!files.exists(object)) return std::nullopt;
+  Result<std::string> bytes = files.read(object);
+  if (!bytes) return std::nullopt;
+  std::string hash = elf_code_hash(as_bytes(*bytes));
+  Result<Library> library = hash.empty() ? fail(Code::corrupt, "not an ELF object") : Library::open(object);
+  if (!library) {
+    log_warning("the cached kernel {} is damaged and is compiled anew: {}", object.string(),
+                library.error().message());
+    return std::nullopt;
+  }
+  return Compiled{std::move(*library), files.read(log).value_or(""), std::move(hash), true};
+}
+
+}  // namespace
+
+Result<Compiler> find_compiler() {
+  if (const char* chosen = std::getenv("FURLONG_CXX"); chosen != nullptr && *chosen != '\0') {
+    std::vector<std::string> words;
+    for (const std::string& word : split(chosen, ' ')) {
+      if (!word.empty()) words.push_back(word);
+    }
+    Result<Compiler> found = words.empty() ? fail(Code::invalid, "it is blank") : ask_version(words);
+    if (found) return found;
+    return fail(Code::unavailable, "FURLONG_CXX is '{}', which does not run: {}", chosen,
+                found.error().message());
+  }
+  for (const char* name : {"c++", "g++", "clang++"}) {
+    if (Result<Compiler> found = ask_version({name})) return found;
+  }
+  return fail(Code::unavailable,
+              "no C++ compiler answers (c++, g++ and clang++ were tried): install g++ or set FURLONG_CXX");
+}
+
+Result<Compiled> compile_unit(const Compiler& compiler, const CompileRequest& request,
+                              const std::string& unit, std::string_view cpu_identity,
+                              const std::filesystem::path& cache, std::stop_token stop) {
+  if (stop.stop_requested()) return fail(Code::timeout, "compiling '{}': stopped on request", request.name);
+  FURLONG_TRY(TemporaryFolder folder, TemporaryFolder::make("furlong-host"));
+  const Job job{compiler, request, code_options(request), folder.path(), std::move(stop)};
+  FURLONG_CHECK(write_source(job, unit));
+  FURLONG_TRY(const std::string key, cache_key(job, unit, cpu_identity));
+  const std::filesystem::path kept = cache / (key + ".so");
+  const std::filesystem::path kept_log = cache / (key + ".log");
+  if (std::optional<Compiled> cached = load_cached(kept, kept_log)) return std::move(*cached);
+
+  std::string log;
+  FURLONG_CHECK(job.run(
+      {"-fPIC", "-shared", "-fvisibility=hidden", "-x", "c++", job.source(), "-o", job.object(), "-lm"},
+      log));
+  FURLONG_TRY(std::string bytes, system_files().read(job.object()));
+  // Through the cache where it can be written, else from the temporary folder (the mapping outlives it).
+  Status stored = system_files().write_atomic(kept_log, log);
+  if (stored) stored = system_files().write_atomic(kept, bytes);
+  if (!stored) log_warning("the kernel cache cannot be written: {}", stored.error().text());
+  FURLONG_TRY(Library library, Library::open(stored ? kept.string() : job.object()));
+  return Compiled{std::move(library), std::move(log), elf_code_hash(as_bytes(bytes)), false};
+}
+
+}  // namespace furlong::device::host

@@ -1,0 +1,28 @@
+#pragma once
+// What the host CPU is, from /proc/cpuinfo and its like.
+
+#include <string>
+#include <string_view>
+
+#include "furlong/device/device.h"
+
+namespace furlong::device::host {
+
+struct Cpu {
+  std::string vendor;    ///< "Intel", "AMD", "ARM", or what the system says
+  std::string model;     ///< "AMD EPYC 9654 96-Core Processor"
+  std::string arch;      ///< "x86-64-v3", "aarch64", …
+  std::string features;  ///< the flags line as it stands: part of the cache key of -march=native code
+};
+
+/// Reads the text of /proc/cpuinfo; `machine` is uname's word ("x86_64"). Never fails: what the text does
+/// not say falls back to `machine`.
+Cpu parse_cpuinfo(std::string_view cpuinfo, std::string_view machine);
+Cpu this_cpu();
+/// Cores that this process may run on (its affinity mask), at least 1.
+int usable_cores();
+std::string kernel_release();
+/// Clock, package temperature and energy, where the system lets this process read them.
+Telemetry cpu_telemetry();
+
+}  // namespace furlong::device::host
