@@ -1,13 +1,15 @@
 #pragma once
 // Expressions over knob values, problem parameters and device facts, with Python's meaning:
 // `and or not` (returning operands, short-circuit), chained comparisons, + - * / // % ** (Python's floor
-// division and modulo), `in` and `not in` a list or tuple, conditional `a if c else b`, min max abs
-// ceil_div (also round-free int(), len() is not there), parentheses. Names may have dots (device.sm).
-// Integers are 64-bit; overflow is an error, never a wrap.
+// division and modulo), the integers' << >> & | ^ ~, `in` and `not in` a list or tuple (or a word: part of
+// it), conditional `a if c else b`, min max (of values or of one list) abs ceil_div int, parentheses.
+// Quoted words, True and False. Names may have dots (device.sm). Integers are 64-bit; overflow is an
+// error, never a wrap. The guide is docs/lattice.md.
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,6 +37,8 @@ class Expression {
   /// that does not fit.
   Result<Value> evaluate(const Lookup& lookup) const;
   Result<Value> evaluate(const Environment& environment) const;
+  /// The quick form for loops: one value a name, in the order of variables().
+  Result<Value> evaluate_in_order(std::span<const Value> values) const;
   /// Names in order of first appearance, each once.
   const std::vector<std::string>& variables() const;
   /// Column (1-based) at which a name first appears; 0 when it does not.

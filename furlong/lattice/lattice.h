@@ -27,20 +27,20 @@ std::string_view applies_name(Applies applies);
 
 struct Knob {
   std::string name;
-  std::vector<Value> values;       ///< ordered; at least two
-  std::size_t default_index = 0;   ///< into values
-  std::vector<std::string> tags;   ///< one a value; the default's is empty
-  std::vector<Applies> applies;    ///< a knob may act in several ways (define and launch)
-  std::string wins;                ///< regime where the aggressive value wins
-  std::string loses;               ///< regime where it loses
-  std::string evidence;            ///< what produced the numbers in those sentences: a bench's name or a figure's place
-  std::string requires_text;       ///< precondition on device or problem; empty: none
-  std::vector<std::string> languages;  ///< where it exists; empty: everywhere
-  std::set<std::size_t> lossy;         ///< indices of values that lower precision
-  std::set<std::size_t> restricted;    ///< indices valid only for some inputs: only by name
+  std::vector<Value> values;      ///< ordered; at least two
+  std::size_t default_index = 0;  ///< into values
+  std::vector<std::string> tags;  ///< one a value; the default's is empty
+  std::vector<Applies> applies;   ///< a knob may act in several ways (define and launch)
+  std::string wins;               ///< regime where the aggressive value wins
+  std::string loses;              ///< regime where it loses
+  std::string evidence;  ///< what produced the numbers in those sentences: a bench's name or a figure's place
+  std::string requires_text;                   ///< precondition on device or problem; empty: none
+  std::vector<std::string> languages;          ///< where it exists; empty: everywhere
+  std::set<std::size_t> lossy;                 ///< indices of values that lower precision
+  std::set<std::size_t> restricted;            ///< indices valid only for some inputs: only by name
   std::map<std::size_t, std::string> options;  ///< compiler options by value index (Applies::option)
-  std::vector<std::string> coupled;    ///< knobs that change together with this one, for reachability
-  int line = 0;                        ///< in the program file, for messages
+  std::vector<std::string> coupled;            ///< knobs that change together with this one, for reachability
+  int line = 0;                                ///< in the program file, for messages
 };
 
 struct Constraint {

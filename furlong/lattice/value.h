@@ -22,6 +22,13 @@ class Value {
   Value(double d) : v_(d) {}
   Value(std::string s) : v_(std::move(s)) {}
   Value(const char* s) : v_(std::string(s)) {}
+  // Out of line: inlined, g++ 12 warns of a word read before it is set (a false alarm) wherever a value is
+  // moved.
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
 
   bool is_bool() const { return std::holds_alternative<bool>(v_); }
   bool is_integer() const { return std::holds_alternative<std::int64_t>(v_); }
