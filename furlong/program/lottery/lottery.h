@@ -1,6 +1,7 @@
 #pragma once
 // The lottery: a random program per epoch and day (docs/formats/lottery.md). Specification objects here; the
-// emitters, the reference interpreter and the dataset are in files of their own and share only these structures.
+// emitters, the reference interpreter and the dataset are in files of their own and share only these
+// structures.
 
 #include <array>
 #include <cstdint>
@@ -27,7 +28,8 @@ std::array<std::uint8_t, 32> demonstration_seed();
 
 /// Same parameters, same bytes.
 Result<PackContents> make_pack(const Parameters& parameters);
-/// The program of a verified lottery pack: its texts, vectors and recipe joined with the lattice that ships with this build.
+/// The program of a verified lottery pack: its texts, vectors and recipe joined with the lattice that ships
+/// with this build.
 Result<std::shared_ptr<const Program>> program_of_pack(const PackContents& contents,
                                                        const std::filesystem::path& folder);
 
