@@ -182,7 +182,8 @@ Result<int> run(const Arguments& arguments) {
       if (problems.size() > 1)
         file.replace_filename(fmt::format("{}-{}{}", file.stem().string(), documents.size() + 1, file.extension().string()));
       FURLONG_CHECK(system_files().write_atomic(
-          file, html_report(instance, *outcome, command_text(arguments), iso_time(system_clock().wall_us()))));
+          file, html_report(instance, *outcome,
+                            {.command = command_text(arguments), .date = outcome->ts, .threshold = options.rules.threshold})));
       print_out("report: " + file.string() + "\n");
     }
     documents.push_back(race::to_json(instance, *outcome, options));

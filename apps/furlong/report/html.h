@@ -8,8 +8,14 @@
 
 namespace furlong::app {
 
-/// Deterministic for the same outcome. `command` is shown as the way to make it again; `date` is an ISO time.
-std::string html_report(const program::Instance& instance, const race::Outcome& outcome, const std::string& command,
-                        const std::string& date);
+/// What the page says besides the outcome.
+struct RacePage {
+  std::string command;       ///< the way to make it again
+  std::string date;          ///< ISO time
+  double threshold = 0.005;  ///< gain that a winner must have
+};
+
+/// Deterministic for the same outcome and page.
+std::string html_report(const program::Instance& instance, const race::Outcome& outcome, const RacePage& page);
 
 }  // namespace furlong::app
