@@ -1,0 +1,53 @@
+"""The installed library: every public header compiles alone, and a program outside the tree builds and races."""
+import concurrent.futures
+import os
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = os.environ["FURLONG_SOURCE"]
+BUILD = os.environ["FURLONG_BUILD"]
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.prefix = os.path.join(cls.folder.name, "prefix")
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", cls.prefix], check=True, capture_output=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_headers_compile_alone(self):
+        include = os.path.join(self.prefix, "include")
+        headers = []
+        for folder, _, names in os.walk(os.path.join(include, "furlong")):
+            self.assertNotIn("internal", folder.split(os.sep))
+            headers += [os.path.join(folder, name) for name in names if name.endswith(".h")]
+        self.assertGreater(len(headers), 30)
+
+        def compile_alone(header):
+            run = subprocess.run(["g++", "-std=c++23", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-I", include,
+                                  "-x", "c++", "-include", header, "/dev/null"], capture_output=True, text=True)
+            return header, run
+
+        with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+            for header, run in pool.map(compile_alone, headers):
+                self.assertEqual(run.returncode, 0, f"{header} does not compile alone:\n{run.stderr}")
+
+    def test_consumer_builds_and_races(self):
+        build = os.path.join(self.folder.name, "consumer")
+        environment = {**os.environ, "FURLONG_CACHE_DIR": os.path.join(self.folder.name, "cache"),
+                       "FURLONG_STATE_DIR": os.path.join(self.folder.name, "state")}
+        subprocess.run(["cmake", "-S", os.path.join(SOURCE, "examples/consumer"), "-B", build, "-G", "Ninja",
+                        f"-DCMAKE_PREFIX_PATH={self.prefix}"], check=True, capture_output=True)
+        subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
+        run = subprocess.run([os.path.join(build, "consumer")], capture_output=True, text=True, env=environment, timeout=120)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stdout, r"base|u8")
+
+
+if __name__ == "__main__":
+    unittest.main()
