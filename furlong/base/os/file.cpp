@@ -172,7 +172,9 @@ class SystemFiles : public Files {
   static Status write(fs::path path, std::string_view bytes, bool secret) {
     std::error_code ignored;
     const fs::path named = path;
-    if (fs::is_symlink(fs::symlink_status(path, ignored))) path = fs::weakly_canonical(path, ignored);
+    const bool is_link = fs::is_symlink(fs::symlink_status(path, ignored));
+    ignored.clear();  // libstdc++ also reports a file that is not there yet
+    if (is_link) path = fs::weakly_canonical(path, ignored);
     if (ignored) return system_error(named, "following the link", ignored.value());
     struct stat info{};
     const bool there = ::stat(path.c_str(), &info) == 0;
