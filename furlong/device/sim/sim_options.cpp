@@ -61,7 +61,6 @@ Status check_timing(const SimTiming& timing) {
 }
 
 // --- JSON
-// --------------------------------------------------------------------------------------------------------------
 
 template <class T, class Read>
 void read_map(JsonObject& object, std::string_view key, std::map<std::string, T>& into, Read read_one) {

@@ -51,7 +51,6 @@ SimDevice::SimDevice(SimOptions options, std::shared_ptr<FakeClock> clock)
 double SimDevice::at_s() const { return static_cast<double>(state_->clock->now_ns() - opened_ns_) * 1e-9; }
 
 // --- compile
-// -----------------------------------------------------------------------------------------------------------
 
 const SimFaultPlan* SimDevice::compile_fault(const std::string& variant) const {
   for (const std::string& name : {variant, std::string("*")}) {
@@ -90,7 +89,6 @@ Result<std::shared_ptr<Module>> SimDevice::compile(const CompileRequest& request
 }
 
 // --- memory
-// ------------------------------------------------------------------------------------------------------------
 
 std::uint64_t SimDevice::memory_limit() const {
   return limit_bytes_ == 0 ? options_.memory_bytes : std::min(limit_bytes_, options_.memory_bytes);
@@ -114,7 +112,6 @@ Result<std::unique_ptr<Buffer>> SimDevice::allocate(std::size_t bytes) {
 MemoryInUse SimDevice::memory() const { return {state_->used_bytes, memory_limit()}; }
 
 // --- launches
-// ----------------------------------------------------------------------------------------------------------
 
 Status SimDevice::check_shape(const Launch& launch) const {
   const Facts& card = options_.facts;
@@ -281,7 +278,6 @@ void SimDevice::flip_bit(const Launch& launch, const SimFaultPlan& damage,
 }
 
 // --- timing
-// ------------------------------------------------------------------------------------------------------------
 
 Status SimDevice::check_time(const TimeRequest& request) const {
   if (request.pipeline.empty())
@@ -335,7 +331,6 @@ std::vector<double> SimDevice::timed(const TimeRequest& request, const std::stri
 }
 
 // --- telemetry
-// ---------------------------------------------------------------------------------------------------------
 
 double SimDevice::power_of(const std::string& variant) const {
   return by_variant(options_.power_w, variant, 300.0);
