@@ -17,11 +17,15 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Chosen by the calibration in docs/race-statistics.md; `race-statistics` shows what they give.
 constexpr int kMinimumHeats = 4;
-constexpr double kReach = 4;            // scales beyond which a window is pulled in
-constexpr double kPriorDegrees = 8;     // what the common window noise is worth in a variant's own variance
+constexpr double kReach = 3;            // scales beyond which a window is pulled in
+constexpr double kPriorDegrees = 4;     // what the common window noise is worth in a variant's own variance
 constexpr double kEffectVariance = 10;  // narrowest intervals at about six heats
-constexpr double kFarBehind = 0.2;      // log cost over the slower base window
+// A lag-1 correlation is uncertain by about 1 / sqrt(samples). The common one is taken that much high (the
+// error must not be exceeded because correlation was missed), a variant's own that much low (most are white).
+constexpr double kCommonMargin = 1, kOwnMargin = 1;
+constexpr double kFarBehind = 0.2;  // log cost over the slower base window
 constexpr int kFarBehindHeats = 2;
+constexpr double kTieError = 0.05;  // a wrong tie costs little more than the tie width, never a switch
 // Variance of a gain (one window against the mean of base's two) and of a difference of two gains, in
 // variances of one window.
 constexpr double kGainVariance = 1.5, kDifferenceVariance = 2;
@@ -46,10 +50,10 @@ struct Elimination::Impl {
   RunningMoments& pair(std::size_t a, std::size_t b) { return pairs[a * variants + b]; }  // a < b
   double common_correlation() const;
   Bounds bounds(const RunningMoments& samples, double window_variances, RadiusTable& radius) const;
-  Bounds difference(std::size_t a, std::size_t b);  // of log gains, a over b
+  Bounds difference(std::size_t a, std::size_t b, RadiusTable& radius);  // of log gains, a over b
 
   // Decisions.
-  std::vector<std::size_t> evaluate();
+  void evaluate();
   void against_base(std::size_t v);
   void against_leader();
   void qualify();
@@ -57,6 +61,7 @@ struct Elimination::Impl {
   void confirm();
   void finish();
   void put_out(std::size_t v, Reason reason, std::string why, std::size_t by = 0);
+  void provisional(const internal::LogHeat& heat);
   void far_behind(const internal::LogHeat& heat);
   bool confirmed(std::size_t v);
   std::size_t best(bool must_be_confirmed);
@@ -67,13 +72,14 @@ struct Elimination::Impl {
   std::vector<int> complexity;
   int minimum_heats;
   double log_threshold;
-  RadiusTable eliminate_radius, win_radius, confirm_radius;
+  RadiusTable eliminate_radius, win_radius, confirm_radius, tie_radius;
   internal::WindowFilter filter;
 
   std::vector<VariantState> states;
   std::vector<RunningMoments> gains;                 // per variant, log
   std::vector<RunningMoments> pairs;                 // per pair of challengers, differences of log gains
   std::vector<std::optional<RunningMoments>> fresh;  // since the variant qualified
+  std::vector<double> raw_gain;                      // sum over the opening
   std::vector<int> behind_heats;
   std::vector<std::size_t> newly_out;
   double correlation = 0;
@@ -93,11 +99,13 @@ Elimination::Impl::Impl(std::size_t count, RaceRules given, std::vector<int> ran
       win_radius(given.win_error / static_cast<double>(std::max<std::size_t>(variants, 2) - 1),
                  kEffectVariance, kPriorDegrees),
       confirm_radius(given.win_error, kEffectVariance, kPriorDegrees),
+      tie_radius(kTieError, kEffectVariance, kPriorDegrees),
       filter(variants, minimum_heats, kReach),
       states(variants),
       gains(variants),
       pairs(variants * variants),
       fresh(variants),
+      raw_gain(variants, 0.0),
       behind_heats(variants, 0) {
   for (std::size_t v = complexity.size(); v < variants; ++v) complexity.push_back(static_cast<int>(v));
   states[0].low = states[0].high = 0;
@@ -118,13 +126,25 @@ std::vector<std::size_t> Elimination::Impl::add(const Heat& heat) {
   if (timed(heat.base_again)) logs.base_again = std::log(heat.base_again);
   // Without base there is nothing to compare with.
   if (std::isnan(logs.log_cost[0]) && std::isnan(logs.base_again)) return {};
-  newly_out.clear();
   for (std::size_t v = 0; v < variants; ++v)
     if (v == 0 || !std::isnan(logs.log_cost[v])) ++states[v].heats;
+  if (filter.opening()) provisional(logs);
   far_behind(logs);
   for (const std::vector<double>& ready : filter.add(logs)) take(ready);
+  evaluate();
   ++heats;
-  return evaluate();
+  return std::exchange(newly_out, {});
+}
+
+void Elimination::Impl::provisional(const internal::LogHeat& heat) {
+  // A plain mean until the opening is cleaned, so that a progress bar has something to show.
+  const double second = std::isnan(heat.base_again) ? heat.log_cost[0] : heat.base_again;
+  const double first = std::isnan(heat.log_cost[0]) ? second : heat.log_cost[0];
+  for (std::size_t v = 1; v < variants; ++v) {
+    if (std::isnan(heat.log_cost[v])) continue;
+    raw_gain[v] += (first + second) / 2 - heat.log_cost[v];
+    states[v].gain = std::expm1(raw_gain[v] / states[v].heats);
+  }
 }
 
 void Elimination::Impl::far_behind(const internal::LogHeat& heat) {
@@ -160,7 +180,7 @@ double Elimination::Impl::common_correlation() const {
     squares += g.squares();
     freedom += n - 1;
   }
-  return squares > 0 ? products / squares - 1 / std::sqrt(freedom) : 0;
+  return squares > 0 ? products / squares + kCommonMargin / std::sqrt(freedom) : 0;
 }
 
 Bounds Elimination::Impl::bounds(const RunningMoments& samples, double window_variances,
@@ -173,7 +193,7 @@ Bounds Elimination::Impl::bounds(const RunningMoments& samples, double window_va
   } else {
     const double own =
         samples.squares() > 0
-            ? (samples.lag_products() + samples.squares() / n) / samples.squares() - 2 / std::sqrt(n)
+            ? (samples.lag_products() + samples.squares() / n) / samples.squares() - kOwnMargin / std::sqrt(n)
             : 0;
     const double prior = kPriorDegrees * window_variances * filter.scale() * filter.scale();
     half = radius.at(samples.count()) * std::sqrt(samples.squares() + prior) *
@@ -183,8 +203,8 @@ Bounds Elimination::Impl::bounds(const RunningMoments& samples, double window_va
   return {samples.mean() - half, samples.mean() + half};
 }
 
-Bounds Elimination::Impl::difference(std::size_t a, std::size_t b) {
-  const Bounds d = bounds(pair(std::min(a, b), std::max(a, b)), kDifferenceVariance, eliminate_radius);
+Bounds Elimination::Impl::difference(std::size_t a, std::size_t b, RadiusTable& radius) {
+  const Bounds d = bounds(pair(std::min(a, b), std::max(a, b)), kDifferenceVariance, radius);
   return a < b ? d : Bounds{-d.high, -d.low};
 }
 
@@ -200,7 +220,7 @@ void Elimination::Impl::put_out(std::size_t v, Reason reason, std::string why, s
   newly_out.push_back(v);
 }
 
-std::vector<std::size_t> Elimination::Impl::evaluate() {
+void Elimination::Impl::evaluate() {
   verdict = Verdict::undecided;
   if (!filter.opening()) {
     correlation = common_correlation();
@@ -211,7 +231,6 @@ std::vector<std::size_t> Elimination::Impl::evaluate() {
     confirm();
   }
   finish();
-  return newly_out;
 }
 
 void Elimination::Impl::against_base(std::size_t v) {
@@ -236,7 +255,7 @@ void Elimination::Impl::against_leader() {
   if (leader == 0) return;
   for (std::size_t v : challengers()) {
     if (v == leader || gains[v].count() < minimum_heats) continue;
-    const Bounds lead = difference(leader, v);
+    const Bounds lead = difference(leader, v, eliminate_radius);
     if (lead.low > 0)
       put_out(v, Reason::leader, fmt::format("slower than the leader by {:.2f}% at least", percent(lead.low)),
               leader);
@@ -257,7 +276,7 @@ void Elimination::Impl::settle() {
   const double width = std::log1p(rules.tie_width);
   for (std::size_t i = 0; i < in.size(); ++i)
     for (std::size_t j = i + 1; j < in.size(); ++j) {
-      const Bounds d = difference(in[i], in[j]);
+      const Bounds d = difference(in[i], in[j], tie_radius);
       if (d.low < -width || d.high > width) return;
     }
   // One is left, or any will do: the simplest of those known to win.
@@ -315,9 +334,15 @@ void Elimination::withdraw(std::size_t variant, std::string why) {
   Impl& race = *impl_;
   if (variant == 0 || variant >= race.variants) return;  // base is never discarded
   VariantState& state = race.states[variant];
+  if (state.out && state.reason != Reason::tie) return;
+  if (state.out) {  // it might have taken the winner's place
+    state.reason = Reason::withdrawn;
+    state.why_out = std::move(why);
+    return;
+  }
   const bool was_winner = race.verdict == Verdict::winner && race.settled == variant;
-  if (state.out && !was_winner) return;
   race.put_out(variant, Reason::withdrawn, std::move(why));
+  std::erase(race.newly_out, variant);  // the caller knows
   if (was_winner) {
     // Those that were tied with it take its place.
     for (VariantState& other : race.states)
