@@ -104,6 +104,15 @@ class Builder {
     return stop_at(position == 0 ? 0 : position - 1, reason_of(problem.what()));
   }
 
+  // Records the error and ends the parse.
+  bool stop_at(std::size_t offset, const std::string& what) {
+    offset = std::min(offset, text_.size());
+    const TextPosition position = position_at(text_, offset);
+    error = fail(Code::invalid, "{}: byte {} (line {}, column {}): {}", name_, offset, position.line,
+                 position.column, what);
+    return false;
+  }
+
   std::optional<Error> error;
   Json root;
 
@@ -148,14 +157,6 @@ class Builder {
     const auto read = static_cast<std::size_t>(*at_ - text_.data());
     return stop_at(read == 0 ? 0 : read - 1, what);
   }
-  bool stop_at(std::size_t offset, const std::string& what) {
-    offset = std::min(offset, text_.size());
-    const TextPosition position = position_at(text_, offset);
-    error = fail(Code::invalid, "{}: byte {} (line {}, column {}): {}", name_, offset, position.line,
-                 position.column, what);
-    return false;
-  }
-
   std::string_view text_;
   std::string_view name_;
   int max_depth_;
@@ -190,6 +191,11 @@ Result<Json> json_parse(std::string_view text, std::string_view name, JsonLimits
     const bool whole = Json::sax_parse(CountedInput(text.data(), &at),
                                        CountedInput(text.data() + text.size(), nullptr), &builder);
     if (builder.error) return *std::move(builder.error);
+    // nlohmann takes a zero byte for the end of the text, whatever follows; JSON has none anywhere.
+    if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+      builder.stop_at(zero, "a zero byte is not JSON");
+      return *std::move(builder.error);
+    }
     if (!whole) return fail(Code::internal, "{}: the JSON reader stopped and did not say why", name);
   } catch (const std::bad_alloc&) {
     return fail(Code::exhausted, "{}: not enough memory to read {} of JSON", name, human_bytes(text.size()));
