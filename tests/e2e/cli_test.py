@@ -1,0 +1,113 @@
+"""Help, completion, exit codes and messages of the command line."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from support import Case, FURLONG, SOURCE  # noqa: E402
+
+COMMANDS = ["race", "devices", "doctor", "init", "export", "knobs list", "knobs show", "knobs lint", "pack make", "pack show",
+            "pack verify", "pack sign", "pack keygen", "quarantine list", "quarantine clear", "completion", "version"]
+
+
+class Cli(Case):
+    def test_general_help_names_every_command(self):
+        run = self.run_furlong("--help")
+        self.assertEqual(run.returncode, 0)
+        for command in COMMANDS:
+            self.assertIn(command.split()[-1], run.stdout)
+        self.assertEqual(self.run_furlong().returncode, 2)
+
+    def test_every_command_has_help_with_an_example(self):
+        for command in COMMANDS:
+            run = self.run_furlong(*command.split(), "--help")
+            self.assertEqual(run.returncode, 0, command)
+            self.assertIn(f"usage: furlong {command}", run.stdout)
+            self.assertIn("examples:", run.stdout, command)
+
+    def test_group_help(self):
+        run = self.run_furlong("knobs", "--help")
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("knobs lint", run.stdout)
+        run = self.run_furlong("knobs", "nonsense")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("unknown command 'nonsense'", run.stderr)
+
+    def test_unknown_words_name_the_nearest(self):
+        run = self.run_furlong("rcae")
+        self.assertEqual((run.returncode, "did you mean 'race'" in run.stderr), (2, True), run.stderr)
+        run = self.run_furlong("race", "--devcie", "host:0")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("did you mean '--device'", run.stderr)
+
+    def test_bad_values_name_the_option(self):
+        for arguments, word in [(["race", "--window", "soon"], "--window"), (["race", "--cache", "warm"], "--cache"),
+                                (["race", "--seed", "-3"], "--seed"), (["race", "--problem", "n"], "--problem"),
+                                (["race", "--sizes", "1,2"], "--sizes"), (["pack", "make", "lottery"], "--out"),
+                                (["race", "--epoch-seed", "xyz", "--device", "sim:0"], "epoch")]:
+            run = self.run_furlong(*arguments)
+            self.assertEqual(run.returncode, 2, arguments)
+            self.assertIn(word, run.stderr)
+
+    def test_absent_device(self):
+        for address, code in [("cuda:7", 4), ("host:99", 4), ("nonsense:0", 2), ("host:x", 2)]:
+            run = self.run_furlong("race", "lottery", "--device", address)
+            self.assertIn(run.returncode, (code, 2, 4), address)
+            self.assertTrue(run.stderr.startswith("furlong: "), run.stderr)
+
+    def test_completion_scripts(self):
+        script = self.run_furlong("completion", "bash").stdout
+        self.assertEqual(subprocess.run(["bash", "-n"], input=script, text=True).returncode, 0)
+        probe = script + '\nCOMP_WORDS=(furlong race --cac); COMP_CWORD=2; _furlong; echo "${COMPREPLY[@]}"\n'
+        self.assertEqual(subprocess.run(["bash"], input=probe, text=True, capture_output=True).stdout.strip(), "--cache")
+        probe = script + '\nCOMP_WORDS=(furlong race --cache ""); COMP_CWORD=3; _furlong; echo "${COMPREPLY[@]}"\n'
+        self.assertEqual(subprocess.run(["bash"], input=probe, text=True, capture_output=True).stdout.strip(), "hot cold")
+        for shell in ("zsh", "fish"):
+            self.assertIn("furlong", self.run_furlong("completion", shell).stdout)
+        self.assertEqual(self.run_furlong("completion", "tcsh").returncode, 2)
+
+    def test_generated_pages_are_current(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(self.run_furlong("help-pages", "--out", folder).returncode, 0)
+            there = os.path.join(SOURCE, "docs/cli")
+            self.assertEqual(sorted(os.listdir(folder)), sorted(os.listdir(there)), "run ./dev docs")
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name), encoding="utf-8") as new, open(os.path.join(there, name), encoding="utf-8") as old:
+                    self.assertEqual(new.read(), old.read(), f"docs/cli/{name}: run ./dev docs")
+
+    def test_version_and_devices(self):
+        version = json.loads(self.run_furlong("version", "--json").stdout)
+        self.assertIn("host", version["backends"])
+        self.assertRegex(version["version"], r"^\d+\.\d+\.\d+$")
+        devices = json.loads(self.run_furlong("devices", "--json").stdout)
+        host = [d for d in devices["devices"] if d["address"] == "host:0"]
+        self.assertEqual(len(host), 1)
+        self.assertRegex(host[0]["silicon"]["hash"], r"^[0-9a-f]{16}$")
+        self.assertNotIn(" ", host[0]["label"])
+
+    def test_doctor(self):
+        run = self.run_furlong("doctor", "--json")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertIn("host:0", [check["what"] for check in json.loads(run.stdout)["checks"]])
+
+    def test_doctor_names_a_folder_that_cannot_be_written(self):
+        blocker = self.write("blocker", "a file where a folder should be")
+        run = self.run_furlong("doctor", environment={"FURLONG_STATE_DIR": os.path.join(blocker, "state")})
+        self.assertEqual(run.returncode, 3)
+        self.assertIn("blocker", run.stdout)
+
+    def test_full_output_is_an_error(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        with open("/dev/full", "w") as full:
+            run = subprocess.run([FURLONG, "knobs", "show", "lottery"], stdout=full, stderr=subprocess.PIPE, text=True, env=self.environment)
+        self.assertEqual(run.returncode, 3)
+        self.assertIn("writing the output failed", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,101 @@
+"""What the end-to-end tests share: running the program in its own folders, small programs to race."""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+FURLONG = os.environ["FURLONG"]
+SOURCE = os.environ["FURLONG_SOURCE"]
+
+
+class Case(unittest.TestCase):
+    """Each test has its own cache, state, configuration and temporary folder."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="furlong-e2e-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.temporary = os.path.join(self.folder, "tmp")
+        os.mkdir(self.temporary)
+        self.environment = {**os.environ,
+                            "FURLONG_CACHE_DIR": os.path.join(self.folder, "cache"),
+                            "FURLONG_STATE_DIR": os.path.join(self.folder, "state"),
+                            "FURLONG_CONFIG_DIR": os.path.join(self.folder, "config"),
+                            "TMPDIR": self.temporary}
+        self.environment.pop("FURLONG_SIM", None)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        full = self.path(name)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as file:
+            file.write(text)
+        return full
+
+    def run_furlong(self, *arguments, environment=None, timeout=240):
+        return subprocess.run([FURLONG, *arguments], capture_output=True, text=True, timeout=timeout,
+                              env={**self.environment, **(environment or {})}, cwd=self.folder)
+
+    def race_json(self, *arguments, code=0, **options):
+        run = self.run_furlong("race", *arguments, "--json", self.path("race.json"), "--quiet", **options)
+        self.assertEqual(run.returncode, code, run.stdout + run.stderr)
+        with open(self.path("race.json"), encoding="utf-8") as file:
+            return json.load(file), run
+
+    def host_program(self, body, knob='values = [0, 1]\ndefault = 0\ntags = ["", "bad"]', check='kind = "exact"\nreference = "host:reference.cpp:reference"',
+                     name="planted"):
+        """A host program with one knob KIND; `body` sees n, x, y and KIND."""
+        self.write("kernel.cpp", 'extern "C" void kernel(const furlong_block& block, unsigned n, const int* x, int* y) {\n'
+                   "  const unsigned begin = block.x * 256, end = begin + 256 < n ? begin + 256 : n;\n  (void)begin; (void)end;\n"
+                   + body + "\n}\n")
+        self.write("reference.cpp", 'extern "C" void reference(const furlong_block&, unsigned n, const int* x, int* y) {\n'
+                   "  for (unsigned i = 0; i < n; ++i) y[i] = 2 * x[i];\n}\n")
+        return self.write(f"{name}.toml", f'''format = 1
+[program]
+name = "{name}"
+language = "host"
+source = "kernel.cpp"
+entry = "kernel"
+[problem]
+n = 65536
+[launch]
+grid = "ceil_div(n, 256)"
+block = 1
+[[argument]]
+name = "n"
+kind = "scalar"
+type = "u32"
+value = "n"
+[[argument]]
+name = "x"
+kind = "buffer"
+type = "i32"
+size = "n"
+fill = "random"
+low = -1000
+high = 1000
+[[argument]]
+name = "y"
+kind = "buffer"
+type = "i32"
+size = "n"
+direction = "out"
+fill = "poison"
+[check]
+{check}
+[work]
+unit = "element"
+amount = "n"
+[[knob]]
+name = "KIND"
+{knob}
+applies = "define"
+wins = "never: it is planted"
+loses = "always: it is planted"
+''')
+
+
+GOOD_LOOP = "  for (unsigned i = begin; i < end; ++i) y[i] = 2 * x[i];"
