@@ -11,38 +11,43 @@
 namespace furlong::app {
 namespace {
 
-/// The trial process of a race: reads one request line, runs the gates of unknown variants, says before and after each
-/// which one it is at. The race that started it watches, and kills what hangs.
+Result<race::TrialSubject> open_subject(const device::Registry& registry, const std::string& program_json,
+                                        const std::string& address) {
+  FURLONG_TRY(const Json json, json_parse(program_json, "trial program"));
+  FURLONG_TRY(const auto request, program_from_json(json));
+  race::TrialSubject subject;
+  FURLONG_TRY(subject.device, open_device(registry, address));
+  FURLONG_TRY(const auto program, program::open_program(request.request));
+  FURLONG_TRY(auto instance, program::Instance::make(program, request.language, request.problem,
+                                                     device_facts(subject.device->facts())));
+  subject.instance = std::make_shared<const program::Instance>(std::move(instance));
+  return subject;
+}
+
+std::optional<std::string> read_line() {
+  std::string line;
+  if (!std::getline(std::cin, line)) return std::nullopt;
+  return line;
+}
+
+Status write_line(std::string_view line) {
+  print_out(line);
+  print_out("\n");
+  if (std::fflush(stdout) != 0) return fail(Code::unavailable, "the race that started this trial is gone");
+  return {};
+}
+
+/// The trial process of a race: it says which variant it is at, the race that started it watches and kills what hangs.
 Result<int> run(const Arguments&) {
-  race::TrialHost host;
   device::Registry registry;
   add_backends(registry);
-  host.open = [&](const std::string& program_json) -> Result<race::TrialSetup> {
-    FURLONG_TRY(const Json json, json_parse(program_json, "trial program"));
-    FURLONG_TRY(const auto request, program_from_json(json));
-    FURLONG_TRY(const std::string address, json_string(json, "device", "trial program"));
-    race::TrialSetup setup;
-    FURLONG_TRY(setup.device, open_device(registry, address));
-    FURLONG_TRY(const auto program, program::open_program(request.request));
-    if (program->check.reference == program::ReferenceKind::host) {
-      FURLONG_TRY(setup.host, registry.open("host:0"));
-    }
-    FURLONG_TRY(auto instance, program::Instance::make(program, request.language, request.problem,
-                                                       device_facts(setup.device->facts())));
-    setup.instance = std::make_unique<program::Instance>(std::move(instance));
-    return setup;
+  race::TrialServer server;
+  server.read_line = read_line;
+  server.write_line = write_line;
+  server.open = [&](const std::string& program_json, const std::string& address) {
+    return open_subject(registry, program_json, address);
   };
-  host.read_line = []() -> std::optional<std::string> {
-    std::string line;
-    if (!std::getline(std::cin, line)) return std::nullopt;
-    return line;
-  };
-  host.write_line = [](std::string_view line) {
-    print_out(line);
-    print_out("\n");
-    std::fflush(stdout);
-  };
-  FURLONG_CHECK(race::serve_trial(host));
+  FURLONG_CHECK(race::serve_trial(server));
   return exit_ok;
 }
 
