@@ -73,8 +73,10 @@ struct Lattice {
   Point base() const;
   /// Knob values by name, for expressions.
   std::optional<Value> value(const Point& point, std::string_view knob_name) const;
-  /// Whether all constraints and `requires` hold with these further facts (problem, device.*). An
-  /// expression that cannot be evaluated is an error.
+  /// Whether all constraints and `requires` hold with these further facts (problem, device.*). A knob's
+  /// `requires` binds only values other than its default, so that base stays valid everywhere. An
+  /// expression that cannot be evaluated is an error, unless another one excludes the point: `b != 0`
+  /// protects `a % b` wherever it stands. A point of another shape is `invalid`.
   Result<bool> satisfies(const Point& point, const Lookup& facts) const;
   /// The first constraint that does not hold, as a sentence; empty when all hold.
   Result<std::string> why_invalid(const Point& point, const Lookup& facts) const;
@@ -85,6 +87,16 @@ struct Lattice {
 std::string variant_name(const Lattice& lattice, const Point& point);
 /// The point of a name; `invalid` names the part that is no tag and the nearest one.
 Result<Point> parse_variant(const Lattice& lattice, std::string_view name);
+
+/// The knobs that a point sets to a lossy value (one that lowers precision), in knob order.
+std::vector<std::string> lossy_knobs(const Lattice& lattice, const Point& point);
+/// The knobs that a point sets to a restricted value (valid only for some inputs), in knob order.
+std::vector<std::string> restricted_knobs(const Lattice& lattice, const Point& point);
+/// The lattice to race or search: its lossy and restricted values are excluded by constraints, but for
+/// those of the knobs that the caller admits by name. Indices and names stay as they were. `invalid`
+/// names an admitted knob that the lattice does not have or that has no such value.
+Result<Lattice> admitting(const Lattice& lattice, std::span<const std::string> lossy,
+                          std::span<const std::string> restricted);
 
 /// Points of the catalogue, in order; `invalid` names the variant that does not parse.
 Result<std::vector<Point>> catalogue_points(const Lattice& lattice);

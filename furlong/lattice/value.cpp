@@ -30,6 +30,21 @@ std::string Value::text() const {
   return digits;
 }
 
+std::string Value::literal() const {
+  if (const auto* b = boolean()) return *b ? "True" : "False";
+  if (!is_word()) return text();
+  std::string quoted = "'";
+  for (const char c : *word()) {
+    if (c == '\n' || c == '\t') {
+      quoted += c == '\n' ? "\\n" : "\\t";
+      continue;
+    }
+    if (c == '\\' || c == '\'') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "'";
+}
+
 bool operator==(const Value& a, const Value& b) {
   bool equal = false;
   internal::compare(internal::Order::equal, a, b, equal);

@@ -42,6 +42,8 @@ class Value {
   bool truthy() const;
   /// As it stands in a define, a table or a name: 8, 2.5, true, int4.
   std::string text() const;
+  /// As it stands in an expression: 8, 2.5, True, 'int4'.
+  std::string literal() const;
   /// Python's ==.
   friend bool operator==(const Value& a, const Value& b);
 
