@@ -157,6 +157,7 @@ class Builder {
     const auto read = static_cast<std::size_t>(*at_ - text_.data());
     return stop_at(read == 0 ? 0 : read - 1, what);
   }
+
   std::string_view text_;
   std::string_view name_;
   int max_depth_;

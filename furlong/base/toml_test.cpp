@@ -134,6 +134,11 @@ TEST(Toml, DotsAndBracketsInStringsAndCommentsAreNoDepth) {
   EXPECT_EQ(*parsed->find("d")->string(), dots + "''");
 }
 
+TEST(Toml, AZeroByteDoesNotHideWhatFollows) {
+  EXPECT_FALSE(toml_parse(std::string("a = 1\n\0b = 2\n", 13), "x"));
+  EXPECT_FALSE(toml_parse(std::string("a = 1\0", 6), "x"));
+}
+
 TEST(Toml, AnEmptyFileIsAnEmptyTable) {
   const auto parsed = toml_parse("", "x");
   ASSERT_TRUE(parsed);
