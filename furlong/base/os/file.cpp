@@ -40,6 +40,7 @@ Code code_of(int number) {
     case ENFILE:
       return Code::exhausted;
     case EISDIR:
+    case ELOOP:
     case ENAMETOOLONG:
       return Code::invalid;
     default:
@@ -170,12 +171,7 @@ class SystemFiles : public Files {
 
  private:
   static Status write(fs::path path, std::string_view bytes, bool secret) {
-    std::error_code ignored;
-    const fs::path named = path;
-    const bool is_link = fs::is_symlink(fs::symlink_status(path, ignored));
-    ignored.clear();  // libstdc++ also reports a file that is not there yet
-    if (is_link) path = fs::weakly_canonical(path, ignored);
-    if (ignored) return system_error(named, "following the link", ignored.value());
+    FURLONG_TRY(path, follow_links(path));
     struct stat info{};
     const bool there = ::stat(path.c_str(), &info) == 0;
     if (there && S_ISDIR(info.st_mode))
@@ -192,6 +188,20 @@ class SystemFiles : public Files {
     const int number = failed != 0 ? failed : errno;
     ::unlink(temporary.c_str());
     return system_error(path, "writing", number);
+  }
+
+  // The file that a symbolic link leads to, which need not be there (weakly_canonical would then stop at
+  // the link, and the rename replace it).
+  static Result<fs::path> follow_links(fs::path path) {
+    static constexpr int most_links = 40;  // as the system's own limit
+    for (int i = 0; i < most_links; ++i) {
+      std::error_code error;  // also set for a file that is not there yet, which is no link
+      if (!fs::is_symlink(fs::symlink_status(path, error))) return path;
+      const fs::path target = fs::read_symlink(path, error);
+      if (error) return system_error(path, "following the link", error.value());
+      path = path.parent_path() / target;  // an absolute target replaces all before it
+    }
+    return system_error(path, "following the link", ELOOP);
   }
 
   // Makes the temporary file, on the disk to the last byte; mode 0 means what the umask gives. 0 or an

@@ -16,7 +16,7 @@ TEST(Library, CallsAFunction) {
   EXPECT_EQ(library->name(), "libm.so.6");
   auto* const cube_root = library->function<double(double)>("cbrt");
   ASSERT_NE(cube_root, nullptr);
-  EXPECT_EQ(cube_root(27.0), 3.0);
+  EXPECT_DOUBLE_EQ(cube_root(27.0), 3.0);
   EXPECT_EQ(library->symbol("no_such_function"), nullptr);
   const Library moved = std::move(*library);
   EXPECT_NE(moved.symbol("cbrt"), nullptr);
