@@ -1,6 +1,6 @@
 #pragma once
-// Variants that hung, trapped, took the memory or broke the gate on a card, and those known to be good: on disk, per
-// (card silicon, driver, source hash), until one of them changes.
+// Variants that hung, trapped, took the memory or broke the gate on a card, and those known to be good: on
+// disk, per (card silicon, driver, source hash), until one of them changes.
 
 #include <filesystem>
 #include <memory>
@@ -15,15 +15,18 @@ namespace furlong::race {
 struct QuarantineKey {
   std::string silicon;  ///< Silicon::hash()
   std::string driver;
-  std::string source;   ///< VariantPlan::source_hash, hex
+  std::string source;  ///< digest of source text, options and launches: Variant::key in the outcome
 };
 
 struct QuarantineEntry {
   QuarantineKey key;
   std::string program, variant, device_label;
-  std::string why;       ///< "hang: ran past 20 s", "trap: killed by signal 11", …
-  std::string when;      ///< ISO time
-  bool good = false;     ///< passed a trial: need not be tried again
+  std::string why;    ///< "hang: ran past 20 s", "trap: killed by signal 11", …
+  std::string when;   ///< ISO time
+  bool good = false;  ///< passed a trial: need not be tried again
+  /// For a failed gate: the digest of program and check that it failed by. A race with another check gates
+  /// the variant again. Empty: holds whatever the check.
+  std::string evidence;
 };
 
 /// A SQLite file; several processes may use it at once. One thread at a time.
@@ -37,7 +40,8 @@ class Quarantine {
   Status put(const QuarantineEntry& entry);
   /// Bad entries, newest first.
   Result<std::vector<QuarantineEntry>> list();
-  /// Removes bad entries whose program, variant or source hash starts with `what` (empty: all); returns how many.
+  /// Removes bad entries whose program, variant or source hash starts with `what` (empty: all); returns how
+  /// many.
   Result<int> clear(const std::string& what);
 
  private:

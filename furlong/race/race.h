@@ -1,5 +1,6 @@
 #pragma once
-// The race (docs/race-statistics.md): build every variant, gate it, time heats until decided, gate the winner again.
+// The race (docs/race-statistics.md): build every variant, gate it, time heats until decided, gate the winner
+// again.
 
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 
 #include "furlong/base/json_fwd.h"
 #include "furlong/base/os/clock.h"
+#include "furlong/base/os/process.h"
 #include "furlong/device/device.h"
 #include "furlong/program/instance.h"
 #include "furlong/record/record.h"
@@ -25,19 +27,21 @@ enum class CacheState { hot, cold };
 struct Options {
   double window_ms = 5;
   stats::RaceRules rules;
-  double budget_s = 120;          ///< from the moment base is ready; clamped to 540
-  double max_pause_ms = 0;        ///< sum of windows; 0: none
-  double horizon_s = 0;           ///< time that the winner would serve; 0: the pause need not pay
+  double budget_s = 120;    ///< from the moment base is ready (compiled); clamped to 540
+  double max_pause_ms = 0;  ///< of the time that the device is held, gates and windows; 0: none
+  double horizon_s = 0;     ///< time that the winner would serve; 0: the pause need not pay
   std::uint64_t seed = 1;
   bool classic = false;
-  int rounds = 3;                 ///< of --classic
+  int rounds = 3;  ///< of --classic
   double classic_window_s = 2;
   Metric metric = Metric::rate;
+  double energy_window_s = 2;    ///< continuous work of one finalist, at least
+  double energy_budget_s = 120;  ///< of the finalists' windows, beside budget_s
   CacheState cache = CacheState::hot;
-  bool trial = true;              ///< unknown variants go through the trial process first (never on virtual time)
-  double trial_timeout_s = 20;    ///< for one variant
+  bool trial = true;  ///< unknown variants go through the trial process first (never on virtual time)
+  double trial_timeout_s = 20;           ///< for one variant
   std::uint64_t trial_memory_bytes = 0;  ///< device allocation limit in the trial; 0: what the buffers need
-  bool keep_samples = true;       ///< raw samples in the outcome
+  bool keep_samples = true;              ///< raw samples in the outcome
 };
 
 enum class Phase { build, trial, gate, heats, confirm, second_gate, done };
@@ -45,12 +49,12 @@ enum class Phase { build, trial, gate, heats, confirm, second_gate, done };
 /// What the progress bar shows. Called on the race's thread, at most about ten times a second.
 struct Progress {
   Phase phase = Phase::build;
-  std::size_t done = 0, total = 0;   ///< of this phase (variants; heats have no total)
+  std::size_t done = 0, total = 0;  ///< of this phase (variants; heats have no total)
   std::size_t heats = 0, survivors = 0;
   std::string leader;
   double leader_gain = 0;
   double elapsed_s = 0, budget_s = 0;
-  std::string doing;                 ///< the variant in hand
+  std::string doing;  ///< the variant in hand
 };
 
 enum class Exit { none, compile, trial, gate, launch, eliminated, quarantined, duplicate };
@@ -58,25 +62,34 @@ enum class Exit { none, compile, trial, gate, launch, eliminated, quarantined, d
 struct VariantOutcome {
   std::string name;
   lattice::Point point;
-  Exit exit = Exit::none;        ///< why it is out; none: still in at the end
-  std::string why;               ///< one sentence
-  std::string same_code_as;      ///< another variant with identical machine code, timed once
+  Exit exit = Exit::none;    ///< why it is out; none: still in at the end
+  std::string why;           ///< one sentence
+  std::string same_code_as;  ///< another variant with identical machine code, timed once
   bool gated = false;
-  std::optional<double> rate;    ///< units per second (median over heats)
-  double gain = 0, low = 0, high = 0;  ///< over base, with interval
+  double work_amount = 1;      ///< units per launch of the pipeline
+  std::optional<double> rate;  ///< units per second (median over heats)
+  /// Over base (ratio - 1; in a race for energy: of work per joule), with the interval that holds at every
+  /// heat at once. NaN: not timed, or no interval yet (classic races have none).
+  double gain = 0, low = 0, high = 0;
   int heats = 0;
   device::KernelFacts kernel;
   std::optional<double> energy_j_per_unit;
-  std::optional<double> error_ratio;   ///< worst of its gates, tolerance checks
-  double block_threads = 0;
+  std::optional<double> power_w;      ///< mean over its energy windows
+  std::uint64_t memory_bytes = 0;     ///< of its buffers on the device, guard zones left out
+  std::optional<double> error_ratio;  ///< worst of its gates, tolerance checks
+  double block_threads = 0;           ///< of its largest block
 };
 
+/// One heat as measured. In a race for energy the finalists' heats have energy_j_per_unit; in a classic race
+/// a heat is a round.
 struct HeatRecord {
-  double at_s = 0;                        ///< since the first heat
-  std::vector<double> cost_ms;            ///< per variant; NaN when not timed
+  double at_s = 0;              ///< since the first heat
+  std::vector<double> cost_ms;  ///< per variant; NaN when not timed
   double base_again_ms = 0;
-  std::vector<std::uint32_t> order;       ///< in which they were timed
-  std::vector<std::vector<double>> samples_ms;  ///< raw launches when keep_samples
+  std::vector<std::uint32_t> order;  ///< in which they were timed; base twice
+  /// Raw launches, the dropped first left out, when keep_samples: one list a window, in `order`.
+  std::vector<std::vector<float>> samples_ms;
+  std::vector<double> energy_j_per_unit;  ///< per variant; NaN when not timed; empty: not a heat for energy
   bool dropped = false;
   std::string why_dropped;
   bool descheduled = false;
@@ -86,38 +99,61 @@ struct HeatRecord {
 
 struct Outcome {
   stats::Verdict verdict = stats::Verdict::undecided;
-  std::string verdict_word;        ///< winner, dead-heat, out-of-budget, classic, none
-  std::size_t winner = 0;          ///< index into variants; 0 is base
+  std::string verdict_word;  ///< winner, dead-heat, out-of-budget, classic, none (nothing to decide)
+  std::size_t winner = 0;    ///< index into variants; 0 is base
   std::vector<VariantOutcome> variants;
   std::vector<HeatRecord> heats;
   int dropped_heats = 0, descheduled_heats = 0;
-  std::string reference;           ///< which reference the gate used, in words
+  std::string ts;  ///< ISO time of its end
+  std::uint64_t seed = 0;
+  Metric metric = Metric::rate;
+  std::string reference;  ///< which reference the gate used, in words
   device::Facts device;
-  double compile_ms = 0, trial_ms = 0, gate_ms = 0, heats_ms = 0, paused_ms = 0, total_ms = 0;
+  double compile_ms = 0, trial_ms = 0, gate_ms = 0, heats_ms = 0, total_ms = 0;
+  double paused_ms = 0;  ///< sum of the windows
   double work_amount = 1;
   std::optional<double> work_bytes, work_flops;
-  std::string sentence;            ///< "u2 beats base by 2.1% (1.8% to 2.4%) after 21 heats" / "dead heat: …"
+  std::string sentence;  ///< "u2 beats base by 2.1% (1.8% to 2.4%) after 21 heats" / "dead heat: …"
   std::vector<std::string> notes;
+};
+
+class Buffers;
+
+/// What a race leaves for whoever goes on with the winner: valid while the race runs (from the first call of
+/// Context::ready on the race's thread) and after it. Must go before the device.
+struct Kept {
+  std::shared_ptr<Buffers> buffers;  ///< furlong/race/buffers.h; the dataset keeps its address
+  std::vector<std::shared_ptr<device::Module>> modules;  ///< by variant; null: not built or out
 };
 
 /// What the race needs from outside. Pointers must live as long as the race; none is owned.
 struct Context {
   device::Device* device = nullptr;
-  device::Device* host = nullptr;         ///< for host references; may be null
+  device::Device* host = nullptr;  ///< for host references; may be null
   Clock* clock = nullptr;
-  class Quarantine* quarantine = nullptr; ///< may be null
+  class Quarantine* quarantine = nullptr;  ///< may be null
   /// How to start a trial: argv of the furlong binary's `trial` command; empty: no trial process.
   std::vector<std::string> trial_command;
   /// How the trial finds the program again (ProgramRequest and problem as JSON).
   std::string trial_program_json;
+  Processes* processes = nullptr;  ///< starts the trial; null: the system's
   std::function<void(const Progress&)> progress;
   std::stop_token stop;
+  /// A device that others use too is held between these calls only: for one gate of one variant or one window
+  /// at a time. Compiling needs no hold. Both or neither.
+  std::function<void()> acquire, release;
+  Kept* kept = nullptr;  ///< filled when not null; its buffers are used again when they fit
+  /// A variant passed its gate and may serve: base first.
+  std::function<void(std::size_t variant)> ready;
 };
 
-/// Runs one race of `points` (base first). Errors: base failed its gate or nothing could be timed → `mismatch` or the
-/// cause; a lost device → `unavailable`; stopped → `timeout`. A failing variant is no error: it is out, with why.
-Result<Outcome> run(const program::Instance& instance, std::span<const lattice::Point> points, const Options& options,
-                    const Context& context);
+/// Runs one race of `points` (base first, none twice; else `invalid`). Errors: base failed its gate or
+/// nothing could be timed → `mismatch` or the cause; a lost device → `unavailable`, naming the variant that
+/// ran (it is quarantined: open the device again and race again); stopped → `timeout`, within one window. A
+/// failing variant is no error: it is out, with why. Deterministic on a virtual clock. Two races at once need
+/// two devices; nothing else is shared.
+Result<Outcome> run(const program::Instance& instance, std::span<const lattice::Point> points,
+                    const Options& options, const Context& context);
 
 /// The record and the race line of an outcome (id, machine and agent are left empty unless given).
 record::RaceRecord make_record(const program::Instance& instance, const Outcome& outcome);

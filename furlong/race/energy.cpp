@@ -1,0 +1,124 @@
+// The race for energy: the fastest few work for seconds at a stretch each, since a power counter resolves no
+// less, and joules per unit of work are compared by the same statistics as times are.
+
+#include <algorithm>
+#include <cmath>
+
+#include "furlong/race/internal/hold.h"
+#include "furlong/race/internal/run.h"
+#include "furlong/stats/heat_order.h"
+
+namespace furlong::race {
+namespace {
+
+constexpr std::size_t kMostFinalists = 5;  // base among them
+constexpr double kSlowest = 0.8;           // of the fastest rate: slower ones are no finalists
+constexpr double kSliceMs = 250;
+
+struct EnergyWindow {
+  double joules_per_unit = 0;
+  double watts = 0;
+};
+
+/// Base, then the fastest; a variant that lost the race for rate may still need the least energy.
+std::vector<Entrant*> finalists_of(std::vector<Entrant>& entrants) {
+  std::vector<Entrant*> timed;
+  for (Entrant& entrant : entrants)
+    if (entrant.index != 0 && entrant.outcome->rate && !entrant.timed.empty() && entrant.outcome->gated)
+      timed.push_back(&entrant);
+  std::ranges::stable_sort(
+      timed, [](const Entrant* a, const Entrant* b) { return *a->outcome->rate > *b->outcome->rate; });
+  std::vector<Entrant*> finalists{&entrants[0]};
+  for (Entrant* entrant : timed)
+    if (finalists.size() < kMostFinalists && *entrant->outcome->rate >= kSlowest * *timed[0]->outcome->rate)
+      finalists.push_back(entrant);
+  return finalists;
+}
+
+Result<EnergyWindow> measure(const Context& context, const Options& options, Sampler& sampler,
+                             Entrant& entrant) {
+  const WindowPlan plan = plan_window(entrant.estimate_ms, entrant.estimate_ms, kSliceMs, true);
+  FURLONG_CHECK(
+      sampler.window(entrant, plan));  // the card is at this variant's power when the counter is read
+  const auto before = context.device->telemetry().energy_j;
+  const double start = context.clock->now_ms();
+  double launches = 0;
+  while (launches == 0 || context.clock->now_ms() - start < 1e3 * options.energy_window_s) {
+    if (context.stop.stop_requested()) return fail(Code::timeout, "stopped during an energy window");
+    FURLONG_CHECK(sampler.window(entrant, plan));
+    launches += static_cast<double>(plan.repeats) * plan.batch;
+  }
+  const double elapsed_s = 1e-3 * (context.clock->now_ms() - start);
+  const auto after = context.device->telemetry().energy_j;
+  if (!before || !after || !(*after > *before))
+    return fail(Code::unavailable, "the energy counter of {} stood still", context.device->facts().address());
+  const double joules = *after - *before;
+  return EnergyWindow{joules / (launches * entrant.outcome->work_amount), joules / elapsed_s};
+}
+
+}  // namespace
+
+Result<std::optional<stats::Heat>> Race::take_energy(const std::vector<Entrant*>& finalists,
+                                                     const std::vector<std::size_t>& places) {
+  HeatRecord record;
+  record.at_s = 1e-3 * (now_ms() - first_ms_);
+  record.cost_ms.assign(entrants_.size(), NAN);
+  record.energy_j_per_unit.assign(entrants_.size(), NAN);
+  record.base_again_ms = NAN;
+  stats::Heat heat;
+  heat.cost.assign(finalists.size(), NAN);
+  heat.base_again = NAN;
+  for (const std::size_t place : stats::heat_order(places, heat_number_++, options_.seed)) {
+    FURLONG_CHECK(stopped());
+    Entrant& entrant = *finalists[place];
+    progress(Phase::heats, outcome_.heats.size(), 0, entrant.name());
+    auto window = measure(context_, options_, *sampler_, entrant);
+    if (!window) {
+      if (context_.stop.stop_requested()) return Error(std::move(window).error());
+      FURLONG_CHECK(on_failure(entrant, window.error(), "energy"));
+      return std::optional<stats::Heat>();
+    }
+    record.order.push_back(static_cast<std::uint32_t>(entrant.index));
+    record.energy_j_per_unit[entrant.index] = window->joules_per_unit;
+    entrant.energy.push_back(window->joules_per_unit);
+    entrant.power.push_back(window->watts);
+    double& cost = place == 0 && std::isfinite(heat.cost[0]) ? heat.base_again : heat.cost[place];
+    cost = window->joules_per_unit;
+  }
+  record.telemetry = context_.device->telemetry();
+  outcome_.heats.push_back(std::move(record));
+  return std::optional<stats::Heat>(std::move(heat));
+}
+
+Status Race::energy() {
+  energy_stage_ = true;
+  rates();
+  const std::vector<Entrant*> finalists = finalists_of(entrants_);
+  for (Entrant* entrant : finalists) {
+    if (entrant->outcome->exit == Exit::eliminated) entrant->outcome->exit = Exit::none;
+    entrant->outcome->why.clear();
+  }
+  for (Entrant& entrant : entrants_) {
+    if (!entrant.in() || std::ranges::find(finalists, &entrant) != finalists.end()) continue;
+    entrant.outcome->exit = Exit::eliminated;
+    entrant.outcome->why = "too slow to be a finalist for energy";
+  }
+  if (finalists.size() < 2) return {};
+  const double start = now_ms();
+  ContestAsked asked;
+  asked.entrants = finalists;
+  asked.rules = options_.rules;
+  asked.take = [&](const std::vector<std::size_t>& places, const stats::Elimination&) {
+    return take_energy(finalists, places);
+  };
+  asked.ended = [&](const stats::Elimination&) -> std::optional<std::string> {
+    if (1e-3 * (now_ms() - start) < options_.energy_budget_s) return std::nullopt;
+    return fmt::format("the energy budget of {:g} s is used up", options_.energy_budget_s);
+  };
+  asked.second_gate = [&](Entrant& winner) { return second_gate(winner); };
+  FURLONG_TRY(const ContestResult result, run_contest(asked));
+  take_result(result, finalists);
+  return {};
+}
+
+}  // namespace furlong::race

@@ -1,0 +1,256 @@
+#include "furlong/race/gate.h"
+
+#include <algorithm>
+
+#include "furlong/race/internal/hold.h"
+
+namespace furlong::race {
+namespace {
+
+using program::ArgumentKind;
+using program::Direction;
+using program::ReferenceKind;
+
+constexpr std::size_t kMostRounds = 8;
+
+std::uint64_t round_seed(std::uint64_t seed, std::size_t round) {
+  std::uint64_t state = seed + 0x9E3779B97F4A7C15ull * round;
+  return round == 0 ? seed : splitmix64(state);
+}
+
+bool same_size(const program::RunInputs& a, const program::RunInputs& b) {
+  return a.buffer_bytes == b.buffer_bytes && a.problem == b.problem;
+}
+
+}  // namespace
+
+Gate::Gate(const program::Instance& instance, const Context& context, std::vector<lattice::Point> points)
+    : instance_(instance), context_(context), points_(std::move(points)) {}
+
+bool Gate::is_output(std::size_t argument) const {
+  const program::ArgumentSpec& spec = instance_.program().arguments[argument];
+  return spec.kind != ArgumentKind::scalar && spec.kind != ArgumentKind::dataset &&
+         (spec.direction == Direction::out || spec.direction == Direction::inout);
+}
+
+Result<const program::RunInputs*> Gate::timed_inputs(std::uint64_t seed) {
+  if (!timed_ || timed_seed_ != seed) {
+    FURLONG_TRY(timed_, instance_.timed_inputs(seed, points_));
+    timed_seed_ = seed;
+    timed_id_ = ++next_id_;
+  }
+  return &*timed_;
+}
+
+Result<std::vector<std::size_t>> Gate::room(std::uint64_t seed) {
+  std::vector<std::size_t> most(instance_.program().arguments.size(), 0);
+  const auto widen = [&](const program::RunInputs& inputs) {
+    for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], inputs.buffer_bytes[i]);
+  };
+  for (std::size_t i = 0; i < instance_.vector_count(); ++i) {
+    FURLONG_TRY(const program::RunInputs inputs, instance_.vector_inputs(i, points_));
+    widen(inputs);
+  }
+  {
+    FURLONG_TRY(const program::RunInputs inputs, instance_.check_inputs(seed, points_));
+    widen(inputs);
+  }
+  FURLONG_TRY(const program::RunInputs* timed, timed_inputs(seed));
+  widen(*timed);
+  return most;
+}
+
+Status Gate::prepare(Buffers& buffers) {
+  buffers_ = &buffers;
+  device::Device* host = context_.host;
+  const auto& languages = context_.device->facts().languages;
+  if (host == nullptr && std::ranges::find(languages, device::Language::host) != languages.end())
+    host = context_.device;
+  FURLONG_TRY(reference_, Reference::make(instance_.program(), instance_.edition(), host));
+  return {};
+}
+
+Status Gate::load_timed(std::uint64_t seed) {
+  FURLONG_TRY(const program::RunInputs* inputs, timed_inputs(seed));
+  FURLONG_CHECK(buffers_->load_dataset(context_));
+  const Hold hold(context_);
+  FURLONG_CHECK(buffers_->load(*inputs, timed_id_));
+  return buffers_->poison(*inputs, {}, poison_);
+}
+
+std::size_t Gate::output_elements(const program::RunInputs& inputs) const {
+  std::size_t elements = 0;
+  for (std::size_t i = 0; i < inputs.buffer_bytes.size(); ++i)
+    if (is_output(i))
+      elements += inputs.buffer_bytes[i] / element_bytes(instance_.program().arguments[i].type);
+  return elements;
+}
+
+Status Gate::run(const Asked& asked) {
+  poison_ = Random(asked.seed, "poison");
+  elements_from_base_ = 0;
+  for (std::size_t i = 0; i < instance_.vector_count(); ++i) {
+    FURLONG_TRY(const program::RunInputs inputs, instance_.vector_inputs(i, points_));
+    FURLONG_CHECK(run_case(asked, Kind::vector, inputs, ++next_id_));
+  }
+  bool larger = false;
+  std::size_t rounds = 1;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    FURLONG_TRY(const program::RunInputs inputs,
+                instance_.check_inputs(round_seed(asked.seed, round), points_));
+    FURLONG_CHECK(run_case(asked, Kind::fresh, inputs, ++next_id_));
+    if (round > 0) continue;
+    const std::size_t elements = output_elements(inputs);
+    if (elements_from_base_ > 0 && elements > 0)
+      rounds = std::clamp<std::size_t>((base_reference_elements + elements - 1) / elements, 1, kMostRounds);
+    FURLONG_TRY(const program::RunInputs* timed, timed_inputs(asked.seed));
+    larger = !same_size(inputs, *timed);
+  }
+  if (asked.timed && larger) {
+    FURLONG_TRY(const program::RunInputs* timed, timed_inputs(asked.seed));
+    FURLONG_CHECK(run_case(asked, Kind::timed, *timed, timed_id_));
+  }
+  for (Entrant* entrant : asked.entrants)
+    if (entrant->in()) entrant->outcome->gated = true;
+  return {};
+}
+
+Status Gate::run_case(const Asked& asked, Kind kind, const program::RunInputs& inputs, std::uint64_t id) {
+  Case current{kind, &inputs, id, {}, {}};
+  FURLONG_CHECK(expect(asked, current));
+  for (Entrant* entrant : asked.entrants) {
+    if (!entrant->in()) continue;
+    FURLONG_CHECK(asked.doing(*entrant));
+    FURLONG_CHECK(buffers_->load_dataset(context_));  // again when the one before wrote to it
+    Status passed;
+    {
+      const Hold hold(context_, asked.held_ms);
+      passed = launch(*entrant, current, current.expected);
+      if (passed) passed = check(*entrant, current);
+    }
+    if (!passed) FURLONG_CHECK(asked.failed(*entrant, std::move(passed).error().with(inputs.name)));
+  }
+  return {};
+}
+
+Status Gate::expect(const Asked& asked, Case& current) {
+  const std::size_t count = instance_.program().arguments.size();
+  current.expected = current.inputs->expected;
+  current.expected.resize(count);
+  current.from_base.assign(count, false);
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < count; ++i)
+    if (is_output(i) && current.expected[i].empty() && current.inputs->buffer_bytes[i] > 0)
+      missing.push_back(i);
+  if (missing.empty()) return {};
+  FURLONG_CHECK(buffers_->load_dataset(context_));
+  // A host function could take minutes at the timed size: there base, which passed at the check's size, is
+  // compared with.
+  if (!reference_ || current.kind == Kind::timed) return expect_from_base(asked, current, missing);
+  const Hold hold(context_, asked.held_ms);
+  FURLONG_TRY(std::vector<Bytes> outputs, reference_->outputs(instance_, *current.inputs, *buffers_));
+  for (const std::size_t i : missing) current.expected[i] = std::move(outputs[i]);
+  return {};
+}
+
+Status Gate::expect_from_base(const Asked& asked, Case& current, const std::vector<std::size_t>& missing) {
+  if (current.kind == Kind::fresh) elements_from_base_ += output_elements(*current.inputs);
+  if (current.kind == Kind::timed) timed_from_base_ = true;
+  Entrant& base = *asked.base;
+  const auto twice = [&]() -> Status {
+    const Hold hold(context_, asked.held_ms);
+    FURLONG_CHECK(launch(base, current, {}));
+    for (const std::size_t i : missing) {
+      FURLONG_TRY(current.expected[i], buffers_->read(i, *current.inputs));
+    }
+    FURLONG_CHECK(launch(base, current, current.expected));
+    for (const std::size_t i : missing) {
+      double ratio = 0;
+      FURLONG_CHECK_DOING(compare(i, current, ratio),
+                          "base leaves part of '{}' unwritten, or gives another answer when run again",
+                          instance_.program().arguments[i].name);
+    }
+    return {};
+  };
+  Status ran = twice();
+  if (!ran) {
+    const Error error = std::move(ran).error().with(current.inputs->name);
+    FURLONG_CHECK(asked.failed(base, error));
+    return error;
+  }
+  for (const std::size_t i : missing) current.from_base[i] = true;
+  return {};
+}
+
+Status Gate::launch(Entrant& entrant, const Case& current, const std::vector<Bytes>& known) {
+  FURLONG_CHECK(buffers_->load(*current.inputs, current.id));
+  FURLONG_CHECK(buffers_->poison(*current.inputs, known, poison_));
+  FURLONG_TRY(const std::vector<device::Launch> pipeline,
+              make_launches(instance_, entrant.point, *entrant.module, *buffers_, *current.inputs));
+  for (const device::Launch& one : pipeline) FURLONG_CHECK(context_.device->launch(one));
+  return context_.device->finish();
+}
+
+Status Gate::check(Entrant& entrant, const Case& current) {
+  FURLONG_CHECK(buffers_->check_guards(*current.inputs));
+  FURLONG_CHECK(buffers_->check_inputs(*current.inputs, poison_));
+  double worst = 0;
+  for (std::size_t i = 0; i < current.expected.size(); ++i) {
+    if (!is_output(i) || current.expected[i].empty()) continue;
+    double ratio = 0;
+    FURLONG_CHECK_DOING(compare(i, current, ratio), "'{}'", instance_.program().arguments[i].name);
+    worst = std::max(worst, ratio);
+  }
+  if (instance_.program().check.kind == program::CheckKind::tolerance)
+    entrant.outcome->error_ratio = std::max(entrant.outcome->error_ratio.value_or(0), worst);
+  return {};
+}
+
+Status Gate::compare(std::size_t argument, const Case& current, double& error_ratio) {
+  const program::ArgumentSpec& spec = instance_.program().arguments[argument];
+  const Bytes& want = current.expected[argument];
+  if (want.size() != current.inputs->buffer_bytes[argument]) {
+    return fail(Code::mismatch, "the reference has {} bytes and the output {}", want.size(),
+                current.inputs->buffer_bytes[argument]);
+  }
+  program::CheckSpec check = instance_.program().check;
+  const bool tolerant = check.kind == program::CheckKind::tolerance && program::is_floating(spec.type);
+  if (!tolerant) {
+    FURLONG_TRY(const bool equal, buffers_->equals(argument, want));
+    if (equal) return {};
+  }
+  // At the timed size base and the variant may each be off by the bound, to opposite sides.
+  if (current.kind == Kind::timed && current.from_base[argument]) check.bound *= 2;
+  FURLONG_TRY(const Bytes got, buffers_->read(argument, *current.inputs));
+  FURLONG_CHECK(program::compare_output(check, spec, got, want, &error_ratio));
+  if (tolerant) return {};
+  return fail(Code::mismatch, "its bytes differ from the reference's");
+}
+
+std::string Gate::words() const {
+  const program::Program& program = instance_.program();
+  std::string text;
+  switch (program.check.reference) {
+    case ReferenceKind::base:
+      text = fmt::format("base's own output over {} elements", elements_from_base_);
+      break;
+    case ReferenceKind::recipe:
+      text = "the recipe's reference";
+      break;
+    case ReferenceKind::files:
+      text = "expected files";
+      break;
+    case ReferenceKind::host:
+    case ReferenceKind::library:
+      text = reference_ ? reference_->words() : "a reference function";
+      break;
+  }
+  const std::size_t vectors = instance_.vector_count();
+  if (vectors > 0) text += fmt::format(" and {} vector{}", vectors, vectors == 1 ? "" : "s");
+  if (vectors == 0 && program.check.reference == ReferenceKind::base)
+    text += " (the program has no vectors: nothing checks base itself)";
+  if (timed_from_base_) text += "; at the timed size base's output";
+  return text;
+}
+
+}  // namespace furlong::race

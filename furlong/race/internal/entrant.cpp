@@ -1,0 +1,132 @@
+#include "furlong/race/internal/entrant.h"
+
+#include "furlong/base/hash.h"
+
+namespace furlong::race {
+
+Status describe(const program::Instance& instance, Entrant& entrant,
+                std::span<const program::RunInputs* const> cases) {
+  Hasher launches;
+  launches.add_field("furlong launches 1");
+  entrant.pipelines.clear();
+  for (const program::RunInputs* inputs : cases) {
+    FURLONG_TRY(std::vector<program::LaunchPlan> pipeline, instance.launches(entrant.point, *inputs));
+    launches.add_field(fmt::format("pipeline of {}", pipeline.size()));
+    for (const program::LaunchPlan& launch : pipeline) {
+      launches.add_field(launch.entry)
+          .add_field(fmt::format("{} {} {} | {} {} {} | {}", launch.grid[0], launch.grid[1], launch.grid[2],
+                                 launch.block[0], launch.block[1], launch.block[2], launch.shared_bytes));
+      for (const std::size_t argument : launch.arguments) {
+        launches.add_field(fmt::format("{}", argument));
+        if (instance.program().arguments[argument].kind != program::ArgumentKind::scalar) continue;
+        FURLONG_TRY(const Bytes scalar, instance.scalar_bytes(argument, entrant.point, *inputs));
+        launches.add_field(as_text(scalar));
+      }
+    }
+    entrant.pipelines.push_back(std::move(pipeline));
+  }
+  entrant.launch_key = launches.finish().hex();
+  Hasher all;
+  all.add_field("furlong variant 1").add(entrant.plan.source_hash.bytes).add_field(entrant.launch_key);
+  entrant.key = all.finish().hex();
+  return {};
+}
+
+device::CompileRequest compile_request(const program::Instance& instance, const program::VariantPlan& plan,
+                                       std::uint64_t shared_bytes) {
+  device::CompileRequest request;
+  request.language = device::parse_language(instance.edition().language).value_or(device::Language::host);
+  request.name = plan.name;
+  request.source = plan.source;
+  request.source_name = plan.source_name;
+  request.entries = plan.entries;
+  request.defines = plan.defines;
+  request.options = plan.options;
+  request.include_folders = plan.include_folders;
+  request.dynamic_shared_bytes = shared_bytes;
+  return request;
+}
+
+Result<std::vector<device::Launch>> make_launches(const program::Instance& instance,
+                                                  const lattice::Point& point, device::Module& module,
+                                                  const Buffers& buffers, const program::RunInputs& inputs) {
+  FURLONG_TRY(const std::vector<program::LaunchPlan> plans, instance.launches(point, inputs));
+  std::vector<device::Launch> launches;
+  for (const program::LaunchPlan& plan : plans) {
+    device::Launch launch;
+    launch.module = &module;
+    launch.entry = plan.entry;
+    launch.grid = plan.grid;
+    launch.block = plan.block;
+    launch.shared_bytes = plan.shared_bytes;
+    for (const std::size_t argument : plan.arguments) {
+      if (instance.program().arguments[argument].kind == program::ArgumentKind::scalar) {
+        FURLONG_TRY(Bytes bytes, instance.scalar_bytes(argument, point, inputs));
+        launch.arguments.emplace_back(std::move(bytes));
+      } else {
+        launch.arguments.emplace_back(buffers.argument(argument));
+      }
+    }
+    launches.push_back(std::move(launch));
+  }
+  return launches;
+}
+
+std::uint64_t buffer_bytes(const program::Instance& instance, const lattice::Point& point,
+                           const program::RunInputs& inputs) {
+  const lattice::Lattice& lattice = instance.lattice();
+  const lattice::Lookup lookup = [&](std::string_view name) -> std::optional<lattice::Value> {
+    if (const auto found = inputs.problem.find(std::string(name)); found != inputs.problem.end())
+      return found->second;
+    return lattice.value(point, name);
+  };
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < inputs.buffer_bytes.size(); ++i) {
+    const program::ArgumentSpec& spec = instance.program().arguments[i];
+    std::uint64_t bytes = inputs.buffer_bytes[i];
+    if (spec.direction == program::Direction::scratch) {
+      // The case has the largest of all variants.
+      const auto count = spec.count.evaluate(lookup);
+      if (count)
+        bytes = static_cast<std::uint64_t>(lattice::to_integer(*count, spec.name).value_or(0)) *
+                element_bytes(spec.type);
+    }
+    sum += bytes;
+  }
+  return sum;
+}
+
+Fault fault_of(const Error& error) {
+  switch (error.code()) {
+    case Code::mismatch:
+    case Code::corrupt:
+      return Fault::wrong;
+    case Code::invalid:
+    case Code::exhausted:
+    case Code::incompatible:
+    case Code::denied:
+      return Fault::refused;
+    case Code::timeout:
+      return Fault::hang;
+    case Code::unavailable:
+    case Code::internal:
+      break;
+  }
+  return Fault::trap;
+}
+
+std::string fault_words(const Error& error) {
+  switch (fault_of(error)) {
+    case Fault::wrong:
+      return "gate: " + error.text();
+    case Fault::refused:
+      return "launch: " + error.text();
+    case Fault::hang:
+      return "hang: " + error.text();
+    case Fault::trap:
+      break;
+  }
+  return "trap: " + error.text();
+}
+
+}  // namespace furlong::race

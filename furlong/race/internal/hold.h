@@ -1,0 +1,28 @@
+#pragma once
+// Holding the device: between Context::acquire and release nobody else uses it.
+
+#include "furlong/race/race.h"
+
+namespace furlong::race {
+
+/// Holds the device while it lives; adds the time to *held_ms when given. Not to be nested.
+class Hold {
+ public:
+  explicit Hold(const Context& context, double* held_ms = nullptr) : context_(context), held_ms_(held_ms) {
+    if (context_.acquire) context_.acquire();
+    start_ms_ = context_.clock->now_ms();
+  }
+  ~Hold() {
+    if (held_ms_ != nullptr) *held_ms_ += context_.clock->now_ms() - start_ms_;
+    if (context_.release) context_.release();
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  const Context& context_;
+  double* held_ms_;
+  double start_ms_ = 0;
+};
+
+}  // namespace furlong::race

@@ -1,0 +1,131 @@
+#include "furlong/race/reference.h"
+
+#include <algorithm>
+
+namespace furlong::race {
+namespace {
+
+using program::ArgumentKind;
+using program::Direction;
+using program::ReferenceKind;
+using LibraryFunction = void(void** arguments, std::size_t count);
+
+bool is_output(const program::ArgumentSpec& spec) {
+  return spec.kind != ArgumentKind::scalar &&
+         (spec.direction == Direction::out || spec.direction == Direction::inout);
+}
+
+}  // namespace
+
+Reference::Reference(const program::Program& program, const program::Edition& edition) : program_(&program) {
+  if (edition.kernels.size() == 1) {
+    arguments_ = edition.kernels[0].arguments;
+    return;
+  }
+  for (std::size_t i = 0; i < program.arguments.size(); ++i)
+    if (program.arguments[i].direction != Direction::scratch) arguments_.push_back(i);
+}
+
+Result<std::optional<Reference>> Reference::make(const program::Program& program,
+                                                 const program::Edition& edition, device::Device* host) {
+  const program::CheckSpec& check = program.check;
+  Reference made(program, edition);
+  if (check.reference == ReferenceKind::host) {
+    if (host == nullptr) {
+      return fail(Code::unavailable, "the check's reference '{}' needs the host device, and there is none",
+                  check.function);
+    }
+    device::CompileRequest request;
+    request.language = device::Language::host;
+    request.name = "reference";
+    request.source = check.host_source;
+    request.source_name = check.file.string();
+    request.entries = {check.function};
+    auto module = host->compile(request);
+    if (!module)
+      return std::move(module).error().with(fmt::format("compiling the reference '{}'", check.function));
+    made.host_ = host;
+    made.module_ = *std::move(module);
+    return std::optional<Reference>(std::move(made));
+  }
+  if (check.reference == ReferenceKind::library) {
+    FURLONG_TRY(Library library, Library::open(check.file));
+    if (library.symbol(check.function.c_str()) == nullptr) {
+      return fail(Code::invalid, "{} has no function '{}' (declare it extern \"C\")", check.file.string(),
+                  check.function);
+    }
+    made.library_ = std::move(library);
+    return std::optional<Reference>(std::move(made));
+  }
+  return std::optional<Reference>();
+}
+
+std::string Reference::words() const {
+  const std::string file = program_->check.file.filename().string();
+  return fmt::format("{} function '{}'{}", library_ ? "library" : "host", program_->check.function,
+                     file.empty() ? "" : " of " + file);
+}
+
+Result<std::vector<Bytes>> Reference::gather(const program::Instance& instance,
+                                             const program::RunInputs& inputs, Buffers& buffers) const {
+  std::vector<Bytes> bytes(program_->arguments.size());
+  for (const std::size_t i : arguments_) {
+    const program::ArgumentSpec& spec = program_->arguments[i];
+    if (spec.kind == ArgumentKind::scalar) {
+      FURLONG_TRY(bytes[i], instance.scalar_bytes(i, instance.lattice().base(), inputs));
+    } else if (spec.kind == ArgumentKind::dataset) {
+      FURLONG_TRY(bytes[i], buffers.read(i, inputs));
+    } else {
+      bytes[i] = inputs.bytes[i];
+      bytes[i].resize(inputs.buffer_bytes[i]);  // outputs start as zeros
+    }
+  }
+  return bytes;
+}
+
+Status Reference::call_host(std::vector<Bytes>& bytes) const {
+  std::vector<std::unique_ptr<device::Buffer>> held;
+  device::Launch launch;
+  launch.module = module_.get();
+  launch.entry = program_->check.function;
+  for (const std::size_t i : arguments_) {
+    if (program_->arguments[i].kind == ArgumentKind::scalar) {
+      launch.arguments.emplace_back(bytes[i]);
+      continue;
+    }
+    FURLONG_TRY(auto buffer, host_->allocate(std::max<std::size_t>(bytes[i].size(), 1)));
+    FURLONG_CHECK(buffer->write(0, bytes[i]));
+    launch.arguments.emplace_back(device::BufferArgument{buffer.get(), 0});
+    held.push_back(std::move(buffer));
+  }
+  FURLONG_CHECK(host_->launch(launch));
+  FURLONG_CHECK(host_->finish());
+  std::size_t next = 0;
+  for (const std::size_t i : arguments_) {
+    if (program_->arguments[i].kind == ArgumentKind::scalar) continue;
+    device::Buffer& buffer = *held[next++];
+    if (is_output(program_->arguments[i])) FURLONG_CHECK(buffer.read(0, bytes[i]));
+  }
+  return {};
+}
+
+void Reference::call_library(std::vector<Bytes>& bytes) const {
+  std::vector<void*> pointers;
+  for (const std::size_t i : arguments_) pointers.push_back(bytes[i].data());
+  library_->function<LibraryFunction>(program_->check.function.c_str())(pointers.data(), pointers.size());
+}
+
+Result<std::vector<Bytes>> Reference::outputs(const program::Instance& instance,
+                                              const program::RunInputs& inputs, Buffers& buffers) {
+  FURLONG_TRY(std::vector<Bytes> bytes, gather(instance, inputs, buffers));
+  if (library_) {
+    call_library(bytes);
+  } else {
+    FURLONG_CHECK_DOING(call_host(bytes), "running the {}", words());
+  }
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    if (!is_output(program_->arguments[i])) bytes[i].clear();
+  return bytes;
+}
+
+}  // namespace furlong::race

@@ -1,0 +1,157 @@
+#include "furlong/race/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "furlong/base/os/memory.h"
+#include "furlong/race/internal/hold.h"
+#include "furlong/stats/centre.h"
+#include "furlong/stats/heat_order.h"
+
+namespace furlong::race {
+namespace {
+
+constexpr double kBatchUnderMs = 0.05;
+constexpr double kBatchMs = 0.5;
+constexpr int kFewest = 3;
+constexpr int kMostRepeats = 4096;
+constexpr int kMostBatch = 4096;
+constexpr std::size_t kRestoreEachWindow = 16 << 20;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+/// Several times the last-level cache: of a card (H200: 50 MiB, the largest so far 126 MiB), of a CPU.
+std::size_t flush_bytes(const device::Facts& facts) {
+  if (facts.virtual_time) return 1 << 20;
+  return facts.runs_on_host_cpu ? std::size_t{128} << 20 : std::size_t{512} << 20;
+}
+
+}  // namespace
+
+WindowPlan plan_window(double estimate_ms, double base_estimate_ms, double window_ms, bool batches) {
+  const double one = std::max(estimate_ms, 1e-6), base = std::max(base_estimate_ms, 1e-6);
+  const bool like_base = one < 2 * base && base < 2 * one;
+  const double decides = like_base ? base : one;
+  WindowPlan plan;
+  if (batches && decides < kBatchUnderMs)
+    plan.batch = std::clamp(static_cast<int>(std::ceil(kBatchMs / decides)), 1, kMostBatch);
+  const double samples = std::ceil(window_ms / (one * plan.batch));
+  plan.repeats = 1 + static_cast<int>(std::clamp<double>(samples, kFewest, kMostRepeats));
+  return plan;
+}
+
+double window_value(std::span<const double> samples_ms) {
+  return samples_ms.empty() ? kNaN : stats::median(samples_ms);
+}
+
+Sampler::Sampler(const Context& context, const Options& options, Buffers& buffers,
+                 const program::RunInputs& timed, std::size_t variants)
+    : context_(context),
+      options_(options),
+      buffers_(buffers),
+      timed_(timed),
+      variants_(variants),
+      inout_bytes_(Buffers::inout_bytes(buffers.program(), timed)) {}
+
+Status Sampler::prepare() {
+  if (options_.cache == CacheState::hot) return {};
+  const Hold hold(context_);
+  auto buffer = context_.device->allocate(flush_bytes(context_.device->facts()));
+  if (!buffer) return std::move(buffer).error().with("allocating the buffer that flushes the caches");
+  flush_ = *std::move(buffer);
+  return {};
+}
+
+Result<std::vector<double>> Sampler::window(Entrant& entrant, const WindowPlan& plan) {
+  const Hold hold(context_, &paused_ms_);
+  // An accumulating kernel must not meet numbers that grew with every launch before it.
+  if (inout_bytes_ > 0 && inout_bytes_ <= kRestoreEachWindow) FURLONG_CHECK(buffers_.restore(timed_));
+  device::TimeRequest request;
+  request.pipeline = entrant.timed;
+  request.batch = plan.batch;
+  request.repeats = plan.repeats;
+  request.flush = flush_.get();
+  FURLONG_TRY(std::vector<double> samples, context_.device->time(request));
+  if (samples.size() < 2)
+    return fail(Code::internal, "the device timed {} launches of {}", samples.size(), plan.repeats);
+  samples.erase(samples.begin());
+  for (const double sample : samples)
+    if (!std::isfinite(sample) || sample <= 0)
+      return fail(Code::internal, "the device's clock says {} ms for a launch of '{}'", sample,
+                  entrant.name());
+  return samples;
+}
+
+Status Sampler::estimate(std::span<Entrant* const> entrants,
+                         const std::function<Status(Entrant&, const Error&)>& failed) {
+  for (Entrant* entrant : entrants) {
+    if (!entrant->in()) continue;
+    if (context_.stop.stop_requested()) return fail(Code::timeout, "stopped before the heats");
+    auto samples = window(*entrant, {.batch = 1, .repeats = 3});
+    if (!samples) {
+      FURLONG_CHECK(failed(*entrant, samples.error()));
+      continue;
+    }
+    entrant->estimate_ms = window_value(*samples);
+    // A short kernel alone is mostly gaps: once more in a batch.
+    const WindowPlan plan = plan_window(entrant->estimate_ms, entrant->estimate_ms, 0, flush_ == nullptr);
+    if (plan.batch > 1) {
+      samples = window(*entrant, {.batch = plan.batch, .repeats = 2});
+      if (!samples) {
+        FURLONG_CHECK(failed(*entrant, samples.error()));
+        continue;
+      }
+      entrant->estimate_ms = window_value(*samples);
+    }
+    if (entrant->index == 0) base_estimate_ms_ = entrant->estimate_ms;
+  }
+  return {};
+}
+
+Result<Sampler::Heat> Sampler::heat(std::span<Entrant* const> entrants, std::uint64_t number) {
+  std::vector<std::size_t> racing;
+  for (std::size_t i = 0; i < entrants.size(); ++i)
+    if (entrants[i] != nullptr) racing.push_back(i);
+  Heat heat;
+  HeatRecord& record = heat.record;
+  record.cost_ms.assign(variants_, kNaN);
+  record.base_again_ms = kNaN;
+  if (!first_heat_ms_) first_heat_ms_ = context_.clock->now_ms();
+  record.at_s = 1e-3 * (context_.clock->now_ms() - *first_heat_ms_);
+  if (inout_bytes_ > kRestoreEachWindow) {
+    const Hold hold(context_);
+    FURLONG_CHECK(buffers_.restore(timed_));
+  }
+  const device::Telemetry before = context_.device->telemetry();
+  const bool real_time = !context_.device->facts().virtual_time;
+  const std::uint64_t switches = real_time ? involuntary_switches() : 0;
+  for (const std::size_t i : stats::heat_order(racing, number, options_.seed)) {
+    if (context_.stop.stop_requested()) return fail(Code::timeout, "stopped during a heat");
+    Entrant& entrant = *entrants[i];
+    const WindowPlan plan =
+        plan_window(entrant.estimate_ms, base_estimate_ms_, options_.window_ms, flush_ == nullptr);
+    auto samples = window(entrant, plan);
+    if (!samples) {
+      heat.failure = Failure{&entrant, std::move(samples).error()};
+      record.dropped = true;
+      record.why_dropped = fmt::format("{} failed: {}", entrant.name(), heat.failure->error.text());
+      return heat;
+    }
+    record.order.push_back(static_cast<std::uint32_t>(i));
+    double& value = i == 0 && std::isfinite(record.cost_ms[0]) ? record.base_again_ms : record.cost_ms[i];
+    value = window_value(*samples);
+    if (options_.keep_samples) record.samples_ms.emplace_back(samples->begin(), samples->end());
+  }
+  record.telemetry = context_.device->telemetry();
+  record.descheduled = real_time && involuntary_switches() > switches;
+  if (record.telemetry.throttle != before.throttle) {
+    record.dropped = true;
+    record.why_dropped = "the throttle state changed";
+  } else if (record.descheduled && !context_.device->facts().runs_on_host_cpu) {
+    record.dropped = true;
+    record.why_dropped = "the host was descheduled";
+  }
+  return heat;
+}
+
+}  // namespace furlong::race

@@ -1,0 +1,77 @@
+#pragma once
+// One heat: every variant still in is timed for one window, in shuffled order, base twice.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "furlong/race/gate.h"
+#include "furlong/race/internal/entrant.h"
+
+namespace furlong::race {
+
+/// How one window is timed.
+struct WindowPlan {
+  int batch = 1;    ///< pipelines of one sample: more than one for kernels under 50 µs
+  int repeats = 4;  ///< samples, the first of which is dropped
+};
+
+/// The window of a variant that takes `estimate_ms` a pipeline: max(window_ms, 3 samples) after the first. A
+/// kernel under 50 µs is timed in batches of about half a millisecond, since alone it scatters by tens of
+/// percent; a variant about as fast as base uses base's batch, so that both pay the same for the gaps between
+/// samples. `batches` is false for cold caches, where each launch is flushed before. Pure.
+WindowPlan plan_window(double estimate_ms, double base_estimate_ms, double window_ms, bool batches);
+
+/// Median of the samples after the first; NaN for fewer than two. The dropped first is the caller's.
+double window_value(std::span<const double> samples_ms);
+
+/// Heats of one race. One thread.
+class Sampler {
+ public:
+  /// A variant failed in its window.
+  struct Failure {
+    Entrant* entrant = nullptr;
+    Error error;
+  };
+  struct Heat {
+    HeatRecord record;
+    std::optional<Failure> failure;  ///< the heat is dropped then
+  };
+
+  /// `timed` are the inputs on the device (Gate::load_timed).
+  Sampler(const Context& context, const Options& options, Buffers& buffers, const program::RunInputs& timed,
+          std::size_t variants);
+  /// Allocates what cold caches need. `exhausted` when there is no room.
+  Status prepare();
+
+  /// Times a first pipeline or two of each and sets its estimate. A failure is given to `failed` (see Gate).
+  Status estimate(std::span<Entrant* const> entrants,
+                  const std::function<Status(Entrant&, const Error&)>& failed);
+
+  /// `entrants` by variant index, null for those that are out; base is first. `number` counts all heats of
+  /// the race. `timeout` when stopped between two windows.
+  Result<Heat> heat(std::span<Entrant* const> entrants, std::uint64_t number);
+
+  /// One window of one variant: its samples, the first left out. Holds the device.
+  Result<std::vector<double>> window(Entrant& entrant, const WindowPlan& plan);
+
+  double paused_ms() const { return paused_ms_; }
+  void add_pause(double ms) { paused_ms_ += ms; }
+
+ private:
+  const Context& context_;
+  const Options& options_;
+  Buffers& buffers_;
+  const program::RunInputs& timed_;
+  std::size_t variants_;
+  std::size_t inout_bytes_;
+  std::unique_ptr<device::Buffer> flush_;
+  double base_estimate_ms_ = 1;
+  double paused_ms_ = 0;
+  std::optional<double> first_heat_ms_;
+};
+
+}  // namespace furlong::race
