@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "furlong/base/json.h"
 #include "furlong/base/json_object.h"
