@@ -12,13 +12,38 @@
 
 #include "furlong/base/os/file.h"
 #include "furlong/base/random.h"
+#include "furlong/device/conformance/gtest.h"
 #include "furlong/device/host/internal/buffer.h"
 #include "furlong/device/host/internal/cpu.h"
 #include "furlong/device/host/internal/elf.h"
 #include "furlong/device/host/internal/pool.h"
 
 namespace furlong::device {
+
+FURLONG_CONFORMANCE(host, make_host_driver());
+
 namespace {
+
+// No test may touch the user's own cache.
+class PrivateCache : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    auto folder = TemporaryFolder::make("furlong-host-test");
+    ASSERT_TRUE(folder) << folder.error().text();
+    folder_.emplace(std::move(*folder));
+    setenv("FURLONG_CACHE_DIR", folder_->path().c_str(), 1);
+  }
+  void TearDown() override { folder_.reset(); }
+  const std::filesystem::path& path() const { return folder_->path(); }
+
+ private:
+  std::optional<TemporaryFolder> folder_;
+};
+PrivateCache* const kPrivateCache = [] {
+  auto* made = new PrivateCache;  // owned by googletest
+  ::testing::AddGlobalTestEnvironment(made);
+  return made;
+}();
 
 using ::testing::HasSubstr;
 
@@ -64,7 +89,7 @@ class HostTest : public ::testing::Test {
     ASSERT_TRUE(device) << device.error().text();
     device_ = std::move(*device);
   }
-  void TearDown() override { unsetenv("FURLONG_CACHE_DIR"); }
+  void TearDown() override { setenv("FURLONG_CACHE_DIR", kPrivateCache->path().c_str(), 1); }
 
   static CompileRequest request(std::string source, std::string entry) {
     CompileRequest made;

@@ -159,9 +159,10 @@ Status HostDevice::launch(const Launch& launch) {
 }
 
 Result<std::vector<double>> HostDevice::time(const TimeRequest& request) {
-  if (request.repeats < 0 || request.batch < 1) {
-    return fail(Code::invalid, "{} repeats of a batch of {}: at least 0 and 1", request.repeats,
-                request.batch);
+  if (request.pipeline.empty()) return fail(Code::invalid, "nothing to time: the pipeline is empty");
+  if (request.repeats < 1 || request.batch < 1) {
+    return fail(Code::invalid, "cannot time {} repeats of {} pipelines: both must be at least 1",
+                request.repeats, request.batch);
   }
   std::vector<Ready> pipeline;
   for (const Launch& launch : request.pipeline) {

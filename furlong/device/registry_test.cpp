@@ -1,0 +1,127 @@
+#include "furlong/device/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace furlong::device {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Opens nothing: the error's text says what would have been opened.
+class FakeDriver : public Driver {
+ public:
+  FakeDriver(std::string name, int devices) : name_(std::move(name)), devices_(devices) {}
+  std::string_view name() const override { return name_; }
+  Result<std::vector<Facts>> list() override {
+    if (devices_ < 0) return fail(Code::unavailable, "no loader for {}", name_);
+    std::vector<Facts> facts;
+    for (int i = 0; i < devices_; ++i) {
+      facts.emplace_back();
+      facts.back().backend = name_;
+      facts.back().index = i;
+      facts.back().label = fmt::format("Card_{}", i);
+    }
+    return facts;
+  }
+  Result<std::unique_ptr<Device>> open(int index) override {
+    return fail(Code::internal, "opened {}:{}", name_, index);
+  }
+
+ private:
+  std::string name_;
+  int devices_;
+};
+
+std::string open(const Registry& registry, std::string_view address, Code code) {
+  const auto device = registry.open(address);
+  EXPECT_FALSE(device);
+  EXPECT_EQ(device.error().code(), code) << device.error().text();
+  return device.error().text();
+}
+
+Registry with(std::vector<std::pair<std::string, int>> drivers) {
+  Registry registry;
+  for (auto& [name, devices] : drivers) registry.add(std::make_unique<FakeDriver>(name, devices));
+  return registry;
+}
+
+TEST(Registry, OpensByAddress) {
+  const Registry registry = with({{"host", 1}, {"opencl", 2}});
+  EXPECT_EQ(open(registry, "opencl:1", Code::internal), "opened opencl:1");
+  EXPECT_EQ(open(registry, "opencl", Code::internal), "opened opencl:0");
+  EXPECT_EQ(open(registry, "host:0", Code::internal), "opened host:0");
+}
+
+TEST(Registry, PrefersCardsAndNeverTakesSimOrNullByItself) {
+  EXPECT_EQ(open(with({{"host", 1}, {"opencl", 2}, {"cuda", 1}}), "auto", Code::internal), "opened cuda:0");
+  EXPECT_EQ(open(with({{"host", 1}, {"opencl", 2}, {"cuda", -1}}), "", Code::internal), "opened opencl:0");
+  EXPECT_EQ(open(with({{"host", 1}, {"opencl", 0}, {"cuda", -1}}), "", Code::internal), "opened host:0");
+  const std::string none = open(with({{"sim", 1}, {"null", -1}, {"host", -1}}), "auto", Code::unavailable);
+  EXPECT_THAT(none, HasSubstr("no loader for host"));
+  EXPECT_THAT(none, HasSubstr("sim:0 (Card_0)"));
+  EXPECT_EQ(open(with({{"sim", 1}}), "sim", Code::internal), "opened sim:0");
+}
+
+TEST(Registry, SaysWhatIsThereWhenADeviceIsNot) {
+  const Registry registry = with({{"opencl", 2}, {"cuda", -1}});
+  EXPECT_THAT(open(registry, "opencl:2", Code::unavailable),
+              HasSubstr("opencl:0 (Card_0), opencl:1 (Card_1)"));
+  EXPECT_THAT(open(registry, "opnecl", Code::unavailable), HasSubstr("did you mean 'opencl'"));
+  EXPECT_THAT(open(registry, "cuda:0", Code::unavailable), HasSubstr("no loader for cuda"));
+}
+
+TEST(Registry, RefusesMalformedAddresses) {
+  const Registry registry = with({{"opencl", 2}});
+  for (const char* address : {":", ":0", "opencl:", "opencl:-1", "opencl:+1", "opencl:1x", "opencl:0:0",
+                              "OpenCL:0", "opencl 0", "opencl:99999999999", "opencl: 0"}) {
+    EXPECT_THAT(open(registry, address, Code::invalid), HasSubstr("opencl:0")) << address;
+  }
+}
+
+TEST(Registry, ListsEveryBackEndWithItsError) {
+  const auto listed = with({{"opencl", 2}, {"cuda", -1}}).list();
+  ASSERT_EQ(listed.size(), 2u);
+  EXPECT_EQ(listed[0].backend, "opencl");
+  EXPECT_EQ(listed[0].devices->size(), 2u);
+  EXPECT_EQ(listed[1].devices.error().code(), Code::unavailable);
+}
+
+TEST(Languages, NamesRoundTrip) {
+  for (Language language : {Language::host, Language::opencl, Language::cuda, Language::metal}) {
+    const auto parsed = parse_language(language_name(language));
+    ASSERT_TRUE(parsed);
+    EXPECT_EQ(*parsed, language);
+  }
+  const auto unknown = parse_language("opncl");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code(), Code::invalid);
+  EXPECT_THAT(unknown.error().text(), HasSubstr("did you mean 'opencl'"));
+}
+
+TEST(Silicon, TheHashKnowsEveryFieldAndNoOther) {
+  const Silicon card{"NVIDIA", "sm_90", 132, 1000, 2619};
+  EXPECT_EQ(card.hash().size(), 16u);
+  EXPECT_EQ(card.hash(), Silicon(card).hash());
+  for (int field = 0; field < 5; ++field) {
+    Silicon other = card;
+    if (field == 0) other.vendor = "AMD";
+    if (field == 1) other.arch = "sm_90a";
+    if (field == 2) other.multiprocessors = 114;
+    if (field == 3) other.memory_bytes = 1001;
+    if (field == 4) other.memory_clock_mhz = 0;
+    EXPECT_NE(card.hash(), other.hash()) << field;
+  }
+  // Published: keys of tunings. A change of the hash would lose them all.
+  EXPECT_EQ(card.hash(), "39873875fb0e2b20");
+}
+
+TEST(Facts, TheAddressNamesBackEndAndIndex) {
+  Facts facts;
+  facts.backend = "opencl";
+  facts.index = 3;
+  EXPECT_EQ(facts.address(), "opencl:3");
+}
+
+}  // namespace
+}  // namespace furlong::device
