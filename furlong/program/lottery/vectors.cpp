@@ -1,7 +1,6 @@
 #include "furlong/program/lottery/vectors.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 
 #include "furlong/base/toml.h"
@@ -164,9 +163,8 @@ Result<std::vector<NonceVector>> parse_vectors(std::string_view text, std::strin
 Vector program_vector(const NonceVector& vector) {
   Vector out;
   out.name = vector.name;
-  // Scalars are 64-bit patterns: a nonce of 2^63 or more is a negative value here.
-  out.scalars["start"] = std::bit_cast<std::int64_t>(vector.start);
-  out.scalars["target"] = std::bit_cast<std::int64_t>(vector.target);
+  out.inputs["start"] = little_endian(std::vector{vector.start});
+  out.inputs["target"] = little_endian(std::vector{vector.target});
   out.scalars["count"] = static_cast<std::int64_t>(vector.hashes.size());
   out.expected["hashes"] = little_endian(vector.hashes);
   out.expected["hits"] = little_endian(vector.hits());
