@@ -152,8 +152,8 @@ class SyntheticSource : public Source {
   double window_ms() const override { return (kWindowLaunches + 1.04) * kLaunchMs; }
 
  private:
-  static constexpr double kCardMemory = 0.9, kOwnMemory = 0.5, kRamp = 0.009, kStep = 0.01,
-                          kBadWindow = 0.03, kLaunchMs = 1.7;
+  static constexpr double kCardMemory = 0.9, kOwnMemory = 0.5, kRamp = 0.009, kStep = 0.01, kBadWindow = 0.03,
+                          kLaunchMs = 1.7;
 
   double walk(double value, double memory) {
     return memory * value + std::sqrt(1 - memory * memory) * random_.normal();
@@ -222,35 +222,52 @@ RaceOutcome plain_rule(Source& source, const Gains& gains) {
 
 std::string_view rule_name(Rule rule) {
   switch (rule) {
-    case Rule::race: return "race";
-    case Rule::classic: return "classic";
-    case Rule::uncorrected: return "uncorrected";
-    case Rule::first_launch: return "first_launch";
-    case Rule::unshuffled: return "unshuffled";
+    case Rule::race:
+      return "race";
+    case Rule::classic:
+      return "classic";
+    case Rule::uncorrected:
+      return "uncorrected";
+    case Rule::first_launch:
+      return "first_launch";
+    case Rule::unshuffled:
+      return "unshuffled";
   }
   return "";
 }
 
 std::string_view shape_name(Shape shape) {
   switch (shape) {
-    case Shape::white: return "white";
-    case Shape::correlated: return "autocorrelated";
-    case Shape::ramp: return "ramp";
-    case Shape::steps: return "steps";
-    case Shape::tails: return "tails";
-    case Shape::bad_base: return "bad-base";
-    case Shape::uneven: return "uneven";
+    case Shape::white:
+      return "white";
+    case Shape::correlated:
+      return "autocorrelated";
+    case Shape::ramp:
+      return "ramp";
+    case Shape::steps:
+      return "steps";
+    case Shape::tails:
+      return "tails";
+    case Shape::bad_base:
+      return "bad-base";
+    case Shape::uneven:
+      return "uneven";
   }
   return "";
 }
 
 std::string_view field_name(Field field) {
   switch (field) {
-    case Field::none_better: return "none";
-    case Field::at_threshold: return "threshold";
-    case Field::one_better: return "one";
-    case Field::three_tied: return "tied";
-    case Field::mixed: return "mixed";
+    case Field::none_better:
+      return "none";
+    case Field::at_threshold:
+      return "threshold";
+    case Field::one_better:
+      return "one";
+    case Field::three_tied:
+      return "tied";
+    case Field::mixed:
+      return "mixed";
   }
   return "";
 }

@@ -37,13 +37,13 @@ constexpr std::size_t kVariants = 17;  // base and 16 challengers
 
 struct RaceOutcome {
   std::size_t winner = 0;
-  bool switched = false;    ///< not base
-  bool found = false;       ///< the winner is one of the best within 0.1%
-  bool decided = true;      ///< before the pause cap
-  double regret = 0;        ///< what the choice loses on the best beyond the threshold, ratio - 1
+  bool switched = false;  ///< not base
+  bool found = false;     ///< the winner is one of the best within 0.1%
+  bool decided = true;    ///< before the pause cap
+  double regret = 0;      ///< what the choice loses on the best beyond the threshold, ratio - 1
   double paused_ms = 0;
-  int intervals = 0;        ///< challengers with an interval
-  int misses = 0;           ///< of those, intervals that at some heat left out the true gain
+  int intervals = 0;  ///< challengers with an interval
+  int misses = 0;     ///< of those, intervals that at some heat left out the true gain
 };
 
 /// One race; the same arguments give the same outcome. Thread safe for a shared Scene.
