@@ -85,9 +85,7 @@ Result<Choice> choice_from_one(const Json& race, std::string_view name) {
   const auto device = race.find("device");
   if (device == race.end()) return fail(Code::invalid, "{}.device is missing", name);
   FURLONG_TRY(choice.device, json_string(*device, "label", std::string(name) + ".device"));
-  const auto silicon = device->find("silicon");
-  if (silicon == device->end()) return fail(Code::invalid, "{}.device.silicon is missing", name);
-  FURLONG_TRY(choice.silicon, json_string(*silicon, "hash", std::string(name) + ".device.silicon"));
+  FURLONG_TRY(choice.silicon, json_string(*device, "silicon", std::string(name) + ".device"));
   const auto variants = race.find("variants");
   if (variants == race.end() || !variants->is_array()) return fail(Code::invalid, "{}.variants is missing", name);
   for (const Json& variant : *variants) {

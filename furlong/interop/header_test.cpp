@@ -28,7 +28,7 @@ Choice choice(std::string device, std::int64_t n, std::string variant, int block
 
 Json race(int schema = 1) {
   return Json::parse(fmt::format(R"({{"schema":{},"program":"p","language":"host","winner":"u2","ts":"2026-01-01T00:00:00Z",
-    "problem":{{"n":64,"flag":true}},"device":{{"label":"CPU","silicon":{{"hash":"00"}}}},
+    "problem":{{"n":64,"flag":true}},"device":{{"label":"CPU","silicon":"00"}},
     "variants":[{{"name":"base","knobs":{{"U":1}}}},{{"name":"u2","knobs":{{"U":2}},"gain":0.5}}]}})", schema));
 }
 
