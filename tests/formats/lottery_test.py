@@ -72,19 +72,29 @@ class Program:
             block = list(range(16))
             s.shuffle(block)
             destinations += block
+        sources = [i % 16 for i in range(64 - count)]
+        s.shuffle(sources)
         self.steps, last = [], {}
         for i, (operation, d) in enumerate(zip(operations, destinations)):
             if i % stride == stride - 1:
                 source = destinations[i - 1 - s.below(stride - 1)]
             else:
-                while True:
-                    k = s.below(15)
-                    source = k if k < d else k + 1
-                    if source != last.get(d):
-                        break
+                source = self.take_source(s, sources, d, last.get(d))
             last[d] = source
             constant = s.next() | (0x80000000 if operation == "high" else 1)
             self.steps.append((operation, d, source, constant, 1 + s.below(31)))
+
+    @staticmethod
+    def take_source(stream, deck, d, last):
+        for source in deck:
+            if source not in (d, last):
+                deck.remove(source)
+                return source
+        while True:
+            k = stream.below(15)
+            source = k if k < d else k + 1
+            if source != last:
+                return source
 
 
 def double_round(x):

@@ -72,6 +72,22 @@ std::vector<Operation> draw_operations(Stream& stream, std::size_t loads, std::s
   return operations;
 }
 
+/// A source for destination `d` from the deck, in which every register has its turns, so that none is without
+/// influence; never d itself and never its last source, so that no two instructions cancel.
+std::uint8_t take_source(Stream& stream, std::vector<std::uint8_t>& deck, std::uint8_t d, int last_source) {
+  const auto fits = [&](std::uint8_t source) { return source != d && source != last_source; };
+  if (const auto found = std::ranges::find_if(deck, fits); found != deck.end()) {
+    const std::uint8_t source = *found;
+    deck.erase(found);
+    return source;
+  }
+  for (;;) {  // the deck's end may hold only what does not fit
+    const std::uint32_t k = stream.below(kRegisters - 1);
+    const auto source = static_cast<std::uint8_t>(k < d ? k : k + 1);
+    if (fits(source)) return source;
+  }
+}
+
 }  // namespace
 
 std::array<std::uint8_t, 32> demonstration_seed() {
@@ -131,6 +147,10 @@ Result<LotteryProgram> generate_program(const Parameters& parameters) {
     stream.shuffle(block);
   }
 
+  std::vector<std::uint8_t> sources(kInstructions - loads);
+  for (std::size_t i = 0; i < sources.size(); ++i) sources[i] = static_cast<std::uint8_t>(i % kRegisters);
+  stream.shuffle(std::span(sources));
+
   const auto stride = static_cast<std::uint32_t>(kInstructions / loads);
   std::array<int, kRegisters> last_source{};
   last_source.fill(-1);
@@ -143,11 +163,7 @@ Result<LotteryProgram> generate_program(const Parameters& parameters) {
       // The address is a register written since the load before, so no two loads share an address.
       instruction.source = destinations[i - 1 - stream.below(stride - 1)];
     } else {
-      // Another source than the destination's last one, so that no two instructions cancel.
-      do {
-        const std::uint32_t k = stream.below(kRegisters - 1);
-        instruction.source = static_cast<std::uint8_t>(k < d ? k : k + 1);
-      } while (instruction.source == last_source[d]);
+      instruction.source = take_source(stream, sources, d, last_source[d]);
     }
     last_source[d] = instruction.source;
     const std::uint32_t word = stream.next();

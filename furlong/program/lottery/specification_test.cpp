@@ -32,8 +32,8 @@ void add_program(std::string& out, const LotteryProgram& program) {
   out += fmt::format("register_key:{}\n", words_text(program.register_keys));
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& x = program.instructions[i];
-    out += fmt::format("{} {} {} {} {:08x} {}\n", i, kNames[static_cast<std::size_t>(x.operation)], x.destination,
-                       x.source, x.constant, x.rotation);
+    out += fmt::format("{} {} {} {} {:08x} {}\n", i, kNames[static_cast<std::size_t>(x.operation)],
+                       x.destination, x.source, x.constant, x.rotation);
   }
 }
 
@@ -52,8 +52,7 @@ std::string vector_block() {
   add_hashes(out, demonstration, {0, 1, 0x0123456789abcdef, 0xffffffffffffffff});
 
   out += "\n[demonstration seed, day 3, dataset of 65 MiB over the small cache, 64 loads, 32 wide]\n";
-  add_hashes(out,
-             {.epoch_seed = demonstration_seed(), .day = 3, .dataset_mib = 65, .loads = 64, .wide = 32},
+  add_hashes(out, {.epoch_seed = demonstration_seed(), .day = 3, .dataset_mib = 65, .loads = 64, .wide = 32},
              {0, 0xfedcba9876543210});
   Parameters counting{.day = 1, .loads = 32, .wide = 8};
   for (std::size_t i = 0; i < 32; ++i) counting.epoch_seed[i] = static_cast<std::uint8_t>(i);
