@@ -15,7 +15,7 @@ namespace furlong::program {
 struct VariantPlan {
   std::string name;
   lattice::Point point;
-  std::string source;       ///< after rewrites
+  std::string source;  ///< after rewrites
   std::string source_name;
   std::vector<std::string> entries;  ///< distinct, in pipeline order
   std::vector<std::pair<std::string, std::string>> defines;
@@ -34,26 +34,28 @@ struct LaunchPlan {
 
 /// Names of device facts that expressions may use: "device.sm", "device.max_threads", …
 std::span<const std::string> device_fact_names();
-/// Facts assumed where the caller gives none (no card present): a warp of 32 (host: 1), 1024 threads, 48 KiB of
-/// shared memory, and for CUDA sm 86 (the default chip); else sm 0.
+/// Facts assumed where the caller gives none (no card present): a warp of 32 (host: 1), 1024 threads, 48 KiB
+/// of shared memory, and for CUDA sm 86 (the default chip); else sm 0.
 lattice::Environment assumed_facts(std::string_view language);
 
 /// Host bytes of one run: per argument (index as in the program).
 struct RunInputs {
-  std::string name;                  ///< "vector 3", "random inputs of seed 7", for messages
-  lattice::Environment problem;      ///< with scalar overrides
-  std::vector<bool> scalar_fixed;    ///< scalar arguments whose value a vector fixes, whatever the point
-  std::vector<Bytes> bytes;          ///< initial contents (buffers) or value (scalars). Pure outputs and scratch: sized, unfilled → empty; dataset: empty
+  std::string name;                ///< "vector 3", "random inputs of seed 7", for messages
+  lattice::Environment problem;    ///< with scalar overrides
+  std::vector<bool> scalar_fixed;  ///< scalar arguments whose value a vector fixes, whatever the point
+  std::vector<Bytes> bytes;  ///< initial contents (buffers) or value (scalars). Pure outputs and scratch:
+                             ///< sized, unfilled → empty; dataset: empty
   std::vector<std::size_t> buffer_bytes;  ///< size of every buffer argument (0 for scalars)
-  std::vector<Bytes> expected;       ///< outputs where known from vectors, files or the recipe; else empty
+  std::vector<Bytes> expected;  ///< outputs where known from vectors, files or the recipe; else empty
 };
 
 /// Immutable; thread safe.
 class Instance {
  public:
-  /// `overrides` replace problem defaults (unknown name: `invalid` with the nearest); `facts` are device facts
-  /// ("device.sm", "device.max_threads", "device.warp", "device.shared_bytes") for constraints; those that are
-  /// missing are taken from assumed_facts(). `invalid` when the program has no such language.
+  /// `overrides` replace problem defaults (unknown name: `invalid` with the nearest); `facts` are device
+  /// facts
+  /// ("device.sm", "device.max_threads", "device.warp", "device.shared_bytes") for constraints; those that
+  /// are missing are taken from assumed_facts(). `invalid` when the program has no such language.
   static Result<Instance> make(std::shared_ptr<const Program> program, std::string_view language,
                                const std::vector<std::pair<std::string, lattice::Value>>& overrides,
                                const lattice::Environment& facts);
@@ -66,31 +68,35 @@ class Instance {
   /// Problem and device facts, for Lattice::satisfies and Space::build.
   lattice::Lookup facts() const;
 
-  /// Points named by "catalogue", "all", "a,b,c" or a mixture; base is always added, first, and none comes twice. A
-  /// program without a catalogue has all valid points as its catalogue when they are at most 64, else base and the valid
-  /// changes of one knob. Lossy and restricted values are left out of "all" and "catalogue" unless allowed by knob name, and
-  /// so are catalogue variants that are not valid on this problem and device (a log message names them). A named
-  /// variant that is not valid here is `invalid` with the reason; a named lossy one that is not allowed is `denied`.
-  /// "all" of more than 100,000 points is `invalid`.
+  /// Points named by "catalogue", "all", "a,b,c" or a mixture; base is always added, first, and none comes
+  /// twice. A program without a catalogue has all valid points as its catalogue when they are at most 64,
+  /// else base and the valid changes of one knob. Lossy and restricted values are left out of "all" and
+  /// "catalogue" unless allowed by knob name, and so are catalogue variants that are not valid on this
+  /// problem and device (a log message names them). A named variant that is not valid here is `invalid` with
+  /// the reason; a named lossy one that is not allowed is `denied`. "all" of more than 100,000 points is
+  /// `invalid`.
   Result<std::vector<lattice::Point>> select(std::string_view variants,
                                              std::span<const std::string> allow_lossy = {}) const;
 
-  /// Source after rewrites, defines, options. `invalid` "u2: anchor not found: …" / "occurs 2 times, expected 1".
+  /// Source after rewrites, defines, options. `invalid` "u2: anchor not found: …" / "occurs 2 times, expected
+  /// 1".
   Result<VariantPlan> plan(const lattice::Point& point) const;
   /// Launches for the point with the problem of `inputs`.
   Result<std::vector<LaunchPlan>> launches(const lattice::Point& point, const RunInputs& inputs) const;
 
   /// Inputs of the timed problem from a seed.
   Result<RunInputs> timed_inputs(std::uint64_t seed, std::span<const lattice::Point> points) const;
-  /// Inputs of the gate: fresh random ones of a seed, on the check's problem (with the recipe's expected outputs when
-  /// the check's reference is the recipe). `invalid` names a point that is not valid on that problem.
+  /// Inputs of the gate: fresh random ones of a seed, on the check's problem (with the recipe's expected
+  /// outputs when the check's reference is the recipe). `invalid` names a point that is not valid on that
+  /// problem.
   Result<RunInputs> check_inputs(std::uint64_t seed, std::span<const lattice::Point> points) const;
   /// The fixed vectors.
   std::size_t vector_count() const { return program_->vectors.size(); }
   Result<RunInputs> vector_inputs(std::size_t i, std::span<const lattice::Point> points) const;
 
   /// Scalar argument's bytes for a point (values may depend on knobs).
-  Result<Bytes> scalar_bytes(std::size_t argument, const lattice::Point& point, const RunInputs& inputs) const;
+  Result<Bytes> scalar_bytes(std::size_t argument, const lattice::Point& point,
+                             const RunInputs& inputs) const;
 
   /// Units, bytes and flops per pipeline on the timed problem.
   struct Work {
@@ -106,10 +112,12 @@ class Instance {
   const Edition* edition_ = nullptr;
   lattice::Environment problem_;
   lattice::Environment facts_;
+  std::vector<std::pair<std::string, std::int64_t>> class_values_;
 };
 
-/// Whether `got` passes the check against `want` for one argument; the message names the first wrong element ("element 17: got
-/// 3, expected 4; 12 of 4096 wrong") or the error ratio. NaN never passes a tolerance; integers are always exact.
+/// Whether `got` passes the check against `want` for one argument; the message names the first wrong element
+/// ("element 17: got 3, expected 4; 12 of 4096 wrong") or the error ratio. NaN never passes a tolerance;
+/// integers are always exact.
 Status compare_output(const CheckSpec& check, const ArgumentSpec& argument, ByteView got, ByteView want,
                       double* error_ratio = nullptr);
 

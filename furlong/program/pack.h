@@ -20,12 +20,13 @@ struct PackContents {
   std::map<std::string, std::string> files;
 };
 
-/// Adds pack.toml: format, kind ("program", "lottery"), the content hash, `body` (further TOML that belongs to the kind,
-/// tables of its own such as "[lottery]\nday = 3\n"; empty for "program") and the [files] table. Names must be relative
-/// paths of letters, digits, '.', '_' and '-' ("cuda/kernel.cu"); `invalid` names one that is not. Called by every maker of packs, last.
+/// Adds pack.toml: format, kind ("program", "lottery"), the content hash, `body` (further TOML that belongs
+/// to the kind, tables of its own such as "[lottery]\nday = 3\n"; empty for "program") and the [files] table.
+/// Names must be relative paths of letters, digits, '.', '_' and '-' ("cuda/kernel.cu"); `invalid` names one
+/// that is not. Called by every maker of packs, last.
 Status seal_pack(PackContents& contents, std::string_view kind, std::string_view body = {});
-/// Whether pack.toml lists exactly these files with these digests and its content hash holds; `corrupt` names the file
-/// (and in pack.toml the line). Returns the kind.
+/// Whether pack.toml lists exactly these files with these digests and its content hash holds; `corrupt` names
+/// the file (and in pack.toml the line). Returns the kind.
 Result<std::string> verify_contents(const PackContents& contents, std::string_view where);
 
 /// Freezes a program file with everything that it refers to.
@@ -35,28 +36,31 @@ Result<PackContents> freeze_program(const Program& program, Files& files = syste
 Status write_pack(const PackContents& contents, const std::filesystem::path& folder, bool replace = false);
 /// Content hash from the bytes.
 Digest pack_hash(const PackContents& contents);
-/// Verifies every file against pack.toml before anything is used: a flipped byte or a missing file is `corrupt`
-/// and names it; a foreign file too. Symbolic links and paths out of the folder are `denied`. Then reads the program from
-/// the verified bytes (lottery packs get their recipe and shipped lattice). `trusted` is true when pack.sig is a
-/// signature by one of trusted_keys().
-Result<std::shared_ptr<const Program>> load_pack(const std::filesystem::path& folder, Files& files = system_files());
+/// Verifies every file against pack.toml before anything is used: a flipped byte or a missing file is
+/// `corrupt` and names it; a foreign file too. Symbolic links and paths out of the folder are `denied`. Then
+/// reads the program from the verified bytes (lottery packs get their recipe and shipped lattice). `trusted`
+/// is true when pack.sig is a signature by one of trusted_keys().
+Result<std::shared_ptr<const Program>> load_pack(const std::filesystem::path& folder,
+                                                 Files& files = system_files());
 /// Signs the content hash into pack.sig; verifies against trusted keys: `denied` otherwise.
 Status sign_pack(const std::filesystem::path& folder, const KeyPair& key);
 Status verify_pack_signature(const std::filesystem::path& folder, std::span<const PublicKey> trusted);
 
-/// Keys in `trusted-keys` of the user's configuration folder: one a line in hexadecimal, '#' starts a comment. No
-/// file: none.
+/// Keys in `trusted-keys` of the user's configuration folder: one a line in hexadecimal, '#' starts a
+/// comment. No file: none.
 Result<std::vector<PublicKey>> trusted_keys(Files& files = system_files());
 
-/// A program from what a user typed: a .toml file, a pack's folder, or the name of a shipped program ("lottery").
+/// A program from what a user typed: a .toml file, a pack's folder, or the name of a shipped program
+/// ("lottery").
 struct ProgramRequest {
   std::string what;
-  std::string epoch_seed_hex;   ///< lottery only; empty: the demonstration seed
+  std::string epoch_seed_hex;  ///< lottery only; empty: the demonstration seed
   std::int64_t day = 0;
-  std::string geometry = "small";  ///< lottery: small | default
-  std::int64_t dataset_mib = 0;    ///< lottery: 0 by geometry and day
+  std::string geometry = "small";      ///< lottery: small | default
+  std::int64_t dataset_mib = 0;        ///< lottery: 0 by geometry and day
   std::int64_t loads = 128, wide = 0;  ///< lottery's class
 };
-Result<std::shared_ptr<const Program>> open_program(const ProgramRequest& request, Files& files = system_files());
+Result<std::shared_ptr<const Program>> open_program(const ProgramRequest& request,
+                                                    Files& files = system_files());
 
 }  // namespace furlong::program

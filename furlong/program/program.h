@@ -34,23 +34,24 @@ std::string_view element_name(ElementType type);
 Result<ElementType> parse_element(std::string_view name);
 bool is_floating(ElementType type);
 
-/// A data file, read (and in a pack: verified) when the program was loaded, so that what runs is what was read.
+/// A data file, read (and in a pack: verified) when the program was loaded, so that what runs is what was
+/// read.
 struct DataFile {
-  std::optional<ElementType> type;    ///< of an .npy; raw files have none
-  std::vector<std::uint64_t> shape;   ///< of an .npy; empty for raw files
-  Bytes bytes;                        ///< elements in row order, little-endian
+  std::optional<ElementType> type;   ///< of an .npy; raw files have none
+  std::vector<std::uint64_t> shape;  ///< of an .npy; empty for raw files
+  Bytes bytes;                       ///< elements in row order, little-endian
 };
 
 struct ArgumentSpec {
   std::string name;
   ArgumentKind kind = ArgumentKind::buffer;
   ElementType type = ElementType::f32;
-  lattice::Expression count;      ///< elements; scalars: 1. Over the problem; scratch also over knobs
+  lattice::Expression count;  ///< elements; scalars: 1. Over the problem; scratch also over knobs
   Fill fill = Fill::none;
-  lattice::Expression value;      ///< scalar's value, or Fill::value; over problem and knobs
-  double low = 0, high = 1;       ///< Fill::random: uniform in [low, high) (integers: [low, high])
-  std::uint64_t seed = 0;         ///< Fill::random: added to the race's seed
-  std::filesystem::path file;     ///< Fill::file: .npy or raw
+  lattice::Expression value;             ///< scalar's value, or Fill::value; over problem and knobs
+  double low = 0, high = 1;              ///< Fill::random: uniform in [low, high) (integers: [low, high])
+  std::uint64_t seed = 0;                ///< Fill::random: added to the race's seed
+  std::filesystem::path file;            ///< Fill::file: .npy or raw
   std::shared_ptr<const DataFile> data;  ///< Fill::file: its contents
   Direction direction = Direction::in;
   int line = 0;
@@ -65,7 +66,7 @@ struct Rewrite {
 
 /// One kernel of the pipeline.
 struct KernelSpec {
-  std::string entry;  ///< function name, or the instantiated name of a C++ template
+  std::string entry;                         ///< function name, or the instantiated name of a C++ template
   std::array<lattice::Expression, 3> grid;   ///< blocks
   std::array<lattice::Expression, 3> block;  ///< threads
   lattice::Expression shared_bytes;          ///< dynamic
@@ -80,8 +81,8 @@ struct Header {
 
 /// The program in one language.
 struct Edition {
-  std::string language;  ///< "cuda", "opencl", "host", "metal"
-  std::string source;    ///< text
+  std::string language;     ///< "cuda", "opencl", "host", "metal"
+  std::string source;       ///< text
   std::string source_name;  ///< file name for messages
   std::vector<KernelSpec> kernels;
   std::vector<std::filesystem::path> include_folders;
@@ -101,26 +102,28 @@ enum class ReferenceKind { base, host, library, files, recipe };
 
 struct CheckSpec {
   CheckKind kind = CheckKind::exact;
-  double bound = 0;                  ///< norm of the error over norm of the reference
+  double bound = 0;  ///< norm of the error over norm of the reference
   ReferenceKind reference = ReferenceKind::base;
-  std::filesystem::path file;        ///< host: a C++ source; library: a shared object
-  std::string function;              ///< host and library: the function. host: same parameters as the kernel
-  std::string host_source;           ///< text of `file` for host
+  std::filesystem::path file;  ///< host: a C++ source; library: a shared object
+  std::string function;        ///< host and library: the function. host: same parameters as the kernel
+  std::string host_source;     ///< text of `file` for host
   std::map<std::string, std::filesystem::path> expected_files;  ///< files: out argument → .npy or raw
   std::map<std::string, std::shared_ptr<const DataFile>> expected_data;  ///< their contents
-  std::vector<std::pair<std::string, lattice::Value>> problem;  ///< problem values for the gate (smaller sizes)
+  std::vector<std::pair<std::string, lattice::Value>>
+      problem;  ///< problem values for the gate (smaller sizes)
 };
 
 struct WorkSpec {
-  std::string unit = "launch";        ///< "hash", "byte", "element", …
-  lattice::Expression amount;         ///< units per pipeline
+  std::string unit = "launch";                      ///< "hash", "byte", "element", …
+  lattice::Expression amount;                       ///< units per pipeline
   std::optional<lattice::Expression> bytes, flops;  ///< moved and computed per pipeline
   /// Display: rates are amount/s scaled: {"MH/s", 1e6}
   std::string rate_unit = "1/s";
   double rate_scale = 1;
 };
 
-/// One fixed vector: scalar values that override, inputs, and the expected bytes of outputs, by argument name.
+/// One fixed vector: scalar values that override, inputs, and the expected bytes of outputs, by argument
+/// name.
 struct Vector {
   std::string name;
   std::map<std::string, lattice::Value> scalars;  ///< scalar arguments and problem parameters
@@ -136,8 +139,8 @@ struct Program {
   std::string summary;
   std::filesystem::path file;  ///< where it was read; empty when made in memory
   std::vector<std::pair<std::string, lattice::Value>> problem;  ///< parameters and defaults, in order
-  /// [let]: named expressions over knobs, problem and earlier ones, in an order in which each uses only earlier ones.
-  /// In constraints and `requires` they are already put in; other expressions may name them.
+  /// [let]: named expressions over knobs, problem and earlier ones, in an order in which each uses only
+  /// earlier ones. In constraints and `requires` they are already put in; other expressions may name them.
   std::vector<std::pair<std::string, lattice::Expression>> lets;
   std::vector<ArgumentSpec> arguments;
   std::vector<Edition> editions;
@@ -149,7 +152,7 @@ struct Program {
   std::shared_ptr<const Recipe> recipe;  ///< datasets and built-in reference; may be null
   std::string epoch;                     ///< 16 hexadecimal digits for packs of an epoch; else empty
   std::int64_t day = 0;
-  bool trusted = true;                   ///< false: a pack without a signature by one of the user's trusted keys
+  bool trusted = true;  ///< false: a pack without a signature by one of the user's trusted keys
 
   const Edition* edition(std::string_view language) const;
   std::optional<std::size_t> argument_index(std::string_view name) const;
@@ -173,8 +176,9 @@ class Recipe {
   virtual std::uint64_t dataset_bytes() const = 0;
   /// Builds it with `threads` threads into host memory of dataset_bytes(); `timeout` when stopped.
   virtual Status build_dataset(std::span<std::uint8_t> into, int threads, std::stop_token stop) const = 0;
-  /// Fills `expected[i]` of each out/inout argument from the inputs (bytes by argument index; scalars as little-endian
-  /// bytes), by a reference that shares no code with the emitters. `problem` has the values of this case.
+  /// Fills `expected[i]` of each out/inout argument from the inputs (bytes by argument index; scalars as
+  /// little-endian bytes), by a reference that shares no code with the emitters. `problem` has the values of
+  /// this case.
   virtual Status reference(const lattice::Environment& problem, const std::vector<Bytes>& inputs,
                            std::vector<Bytes>& expected) const = 0;
 };
