@@ -133,11 +133,21 @@ Result<Database> Database::open(const std::filesystem::path& file) {
   // power cut (WAL's default would not promise that).
   FURLONG_CHECK(database.execute("PRAGMA schema_version"));
   if (database.state_->name != ":memory:") {
-    FURLONG_CHECK(database.execute("PRAGMA journal_mode=WAL"));
+    FURLONG_CHECK(database.use_write_ahead_log());
     FURLONG_CHECK(database.execute("PRAGMA synchronous=FULL"));
   }
   FURLONG_CHECK(database.execute("PRAGMA foreign_keys=ON"));
   return database;
+}
+
+Status Database::use_write_ahead_log() {
+  // SQLite does not apply its busy timeout to this change, which processes that open a new file at the
+  // same time all attempt.
+  for (int waited_ms = 0;; waited_ms += 20) {
+    Status changed = execute("PRAGMA journal_mode=WAL");
+    if (changed || changed.error().code() != Code::timeout || waited_ms >= busy_timeout_ms) return changed;
+    sqlite3_sleep(20);
+  }
 }
 
 Result<Database> Database::in_memory() { return open(":memory:"); }

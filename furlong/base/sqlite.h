@@ -59,6 +59,7 @@ class Database {
  private:
   struct State;
   explicit Database(std::unique_ptr<State> state);
+  Status use_write_ahead_log();
   std::unique_ptr<State> state_;
 };
 

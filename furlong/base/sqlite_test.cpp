@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <thread>
 
 namespace furlong {
 namespace {
@@ -169,6 +170,23 @@ TEST_F(Sqlite, TwoConnectionsSeeEachOther) {
   ASSERT_TRUE(one->migrate(two_steps));
   ASSERT_TRUE(two->migrate(two_steps));
   EXPECT_EQ(count(*two, "SELECT count(*) FROM t"), 2);
+}
+
+TEST_F(Sqlite, ManyMayOpenANewFileAtOnce) {
+  for (int round = 0; round < 5; ++round) {
+    const auto file = folder_ / fmt::format("{}.db", round);
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&] {
+        auto database = Database::open(file);
+        ASSERT_TRUE(database) << database.error().text();
+        const Status migrated = database->migrate(two_steps);
+        EXPECT_TRUE(migrated) << migrated.error().text();
+      });
+    threads.clear();
+    auto database = Database::open(file);
+    EXPECT_EQ(count(*database, "SELECT count(*) FROM t"), 2);
+  }
 }
 
 TEST_F(Sqlite, AStatementMayOutliveItsDatabase) {

@@ -319,8 +319,9 @@ class SystemChild : public Child {
   // group's, and the group can be killed safely.
   bool has_exited() const {
     siginfo_t info{};
-    return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           info.si_pid == pid_;
+    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+      return info.si_pid == pid_;
+    return errno == ECHILD;  // reaped behind our back: the program ignores SIGCHLD or waits for everyone
   }
 
   void finish() {
@@ -330,11 +331,12 @@ class SystemChild : public Child {
     unregister_child_group(pid_);
     int status = 0;
     rusage usage{};
-    while (wait4(pid_, &status, 0, &usage) < 0 && errno == EINTR) {
-    }
-    if (WIFSIGNALED(status))
+    pid_t reaped = 0;
+    do reaped = wait4(pid_, &status, 0, &usage);
+    while (reaped < 0 && errno == EINTR);
+    if (reaped == pid_ && WIFSIGNALED(status))
       end_.signal = WTERMSIG(status);
-    else
+    else if (reaped == pid_)
       end_.exit_code = WEXITSTATUS(status);
     end_.timed_out = timed_out_;
     end_.limit_s = limit_s_;

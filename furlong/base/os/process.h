@@ -28,7 +28,7 @@ struct ProcessRequest {
 
 /// How a child ended.
 struct ProcessEnd {
-  int exit_code = -1;  ///< valid when signal == 0
+  int exit_code = -1;  ///< valid when signal == 0; -1: unknown, someone else waited for it
   int signal = 0;      ///< nonzero: killed by it
   bool timed_out = false;
   double limit_s = 0;    ///< what it was given, when timed_out

@@ -267,18 +267,20 @@ TEST(Process, LimitsHold) {
 }
 
 TEST(Process, PeakMemoryIsTheChilds) {
-  const ProcessEnd large = run({.argv = {"dd", "if=/dev/zero", "of=/dev/null", "bs=400M", "count=1"}});
+  const std::uint64_t size_mib = (peak_resident_bytes() >> 20) + 100;
+  const ProcessEnd large =
+      run({.argv = {"dd", "if=/dev/zero", "of=/dev/null", fmt::format("bs={}M", size_mib), "count=1"}});
   EXPECT_EQ(large.exit_code, 0);
-  EXPECT_GT(large.peak_bytes, 400u << 20);
-  EXPECT_LT(large.peak_bytes, (440u << 20) + peak_resident_bytes());
-  {
-    // This process is made much larger than the child, whose peak must not become ours.
-    std::vector<char> block(200u << 20, 'x');
-    const auto other = start(shell("read -r line; exit 0"));
-    ASSERT_TRUE(other->write("x\n"));
-    EXPECT_LT(other->wait(ample_s).peak_bytes, 100u << 20);
-    EXPECT_EQ(block.back(), 'x');
-  }
+  EXPECT_GT(large.peak_bytes, size_mib << 20);
+  EXPECT_LT(large.peak_bytes, (size_mib + 40) << 20);
+  // This process is made much larger than a child, whose peak must not become ours.
+  const std::vector<char> block(64u << 20, 'x');
+  const auto small = start(shell("read -r line"));
+  ASSERT_TRUE(small->write("x\n"));
+  const ProcessEnd end = small->wait(ample_s);
+  EXPECT_GT(end.peak_bytes, 0u);
+  EXPECT_LT(end.peak_bytes, 32u << 20);
+  EXPECT_EQ(block.back(), 'x');
 }
 
 TEST(Process, ItLeadsAGroupWithDefaultSignalsAndNoForeignDescriptors) {
@@ -323,6 +325,14 @@ TEST(Process, ItDiesWithItsParent) {
   kill(parent, SIGKILL);
   waitpid(parent, nullptr, 0);
   EXPECT_TRUE(gone_soon(child));
+}
+
+TEST(Process, AProgramThatIgnoresItsChildrenStillSeesThemEnd) {
+  signal(SIGCHLD, SIG_IGN);
+  const ProcessEnd end = run(shell("echo x; exit 3"));
+  signal(SIGCHLD, SIG_DFL);
+  EXPECT_EQ(end.standard_output, "x\n");
+  EXPECT_EQ(end.exit_code, -1) << "the system has thrown the exit status away";
 }
 
 TEST(Process, ManyThreadsStartAtOnce) {

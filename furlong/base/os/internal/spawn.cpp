@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -115,7 +116,7 @@ Error failed_in_child(const SpawnPlan& plan, const Failure& failure) {
   return fail(spawn_code(failure.number), "{}: cannot be run: {}", plan.program, why);
 }
 
-Result<int> spawn_here(const SpawnPlan& plan) {
+Result<int> spawn_here(const SpawnPlan& plan, int& exec_error) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     return fail(spawn_code(errno), "{}: making a pipe: {}", plan.program,
@@ -146,9 +147,22 @@ Result<int> spawn_here(const SpawnPlan& plan) {
   if (got == static_cast<ssize_t>(sizeof failure)) {
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
+    if (failure.stage == Stage::exec) exec_error = failure.number;
     return failed_in_child(plan, failure);
   }
   return pid;
+}
+
+// A program that was written a moment ago is "busy" as long as some other thread's child, between its
+// fork and its exec, still holds the descriptor it was written through. That passes by itself.
+Result<int> spawn_patiently(const SpawnPlan& plan) {
+  static constexpr int attempts = 50;
+  for (int attempt = 1;; ++attempt) {
+    int exec_error = 0;
+    Result<int> pid = spawn_here(plan, exec_error);
+    if (exec_error != ETXTBSY || attempt == attempts) return pid;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 // "Die with the parent" (PR_SET_PDEATHSIG) really means with the thread that forked. So one thread
@@ -195,7 +209,7 @@ class Spawner {
       Order& order = *orders_.front();
       orders_.pop_front();
       lock.unlock();
-      Result<int> result = spawn_here(*order.plan);
+      Result<int> result = spawn_patiently(*order.plan);
       lock.lock();
       order.result = std::move(result);
       order.done = true;
