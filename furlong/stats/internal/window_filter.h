@@ -2,6 +2,7 @@
 // From raw windows to samples: takes the heat's common level out, pulls in wild windows, and gives the
 // log gain over base of every variant in every heat. Internal to furlong/stats.
 
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -12,13 +13,20 @@ namespace furlong::stats::internal {
 struct LogHeat {
   std::vector<double> log_cost;
   double base_again = 0;
+  /// Mean of base's windows, or the one that it has.
+  double base() const {
+    if (std::isnan(base_again)) return log_cost[0];
+    return std::isnan(log_cost[0]) ? base_again : (log_cost[0] + base_again) / 2;
+  }
 };
 
 /// Every window, base's and the challengers' alike, is pulled towards what is expected of it (the heat's
 /// level plus the variant's offset) when it is more than `reach` scales away. Both sides of a comparison
 /// are treated the same, so noise of any shape that they share leaves no bias, which clipping the ratios
-/// would. The expectation uses earlier heats only, except in the opening: the first `opening` heats are
-/// held back, fitted by median polish (Tukey 1977) and then treated together. Not thread safe.
+/// would. One wild window is an accident, two in a row on the same side are the kernel: the second is left as
+/// it is, so that a variant that really changed is not held at its old place. The expectation uses earlier
+/// heats only, except in the opening: the first `opening` heats are held back, fitted by median polish (Tukey
+/// 1977) and then treated together. Not thread safe.
 class WindowFilter {
  public:
   WindowFilter(std::size_t variants, int opening, double reach);
@@ -46,6 +54,7 @@ class WindowFilter {
   std::vector<LogHeat> held_;
   std::vector<double> offset_;                 // expected log cost over base, per variant
   std::vector<double> cost_sum_, cost_count_;  // cleaned samples behind it
+  std::vector<int> last_side_;  // where the variant's last window was out of reach: 1 slow, -1 fast, 0 not
   double scale_ = 0, squares_ = 0, freedom_ = 0;
   std::vector<double> scratch_;
   std::vector<std::vector<double>> ready_;
