@@ -15,7 +15,7 @@ constexpr std::size_t kMostRounds = 8;
 
 std::uint64_t round_seed(std::uint64_t seed, std::size_t round) {
   std::uint64_t state = seed + 0x9E3779B97F4A7C15ull * round;
-  return round == 0 ? seed : splitmix64(state);
+  return splitmix64(state);
 }
 
 bool same_size(const program::RunInputs& a, const program::RunInputs& b) {
@@ -31,6 +31,15 @@ bool Gate::is_output(std::size_t argument) const {
   const program::ArgumentSpec& spec = instance_.program().arguments[argument];
   return spec.kind != ArgumentKind::scalar && spec.kind != ArgumentKind::dataset &&
          (spec.direction == Direction::out || spec.direction == Direction::inout);
+}
+
+Result<const program::RunInputs*> Gate::check_inputs(std::uint64_t seed) {
+  if (!checked_ || checked_seed_ != seed) {
+    FURLONG_TRY(checked_, instance_.check_inputs(seed, points_));
+    checked_seed_ = seed;
+    checked_id_ = ++next_id_;
+  }
+  return &*checked_;
 }
 
 Result<const program::RunInputs*> Gate::timed_inputs(std::uint64_t seed) {
@@ -51,10 +60,8 @@ Result<std::vector<std::size_t>> Gate::room(std::uint64_t seed) {
     FURLONG_TRY(const program::RunInputs inputs, instance_.vector_inputs(i, points_));
     widen(inputs);
   }
-  {
-    FURLONG_TRY(const program::RunInputs inputs, instance_.check_inputs(seed, points_));
-    widen(inputs);
-  }
+  FURLONG_TRY(const program::RunInputs* checked, check_inputs(seed));
+  widen(*checked);
   FURLONG_TRY(const program::RunInputs* timed, timed_inputs(seed));
   widen(*timed);
   return most;
@@ -66,11 +73,12 @@ Status Gate::prepare(Buffers& buffers) {
   const auto& languages = context_.device->facts().languages;
   if (host == nullptr && std::ranges::find(languages, device::Language::host) != languages.end())
     host = context_.device;
-  FURLONG_TRY(reference_, Reference::make(instance_.program(), instance_.edition(), host));
+  FURLONG_TRY(reference_, Reference::make(instance_.program(), host));
   return {};
 }
 
 Status Gate::load_timed(std::uint64_t seed) {
+  checked_.reset();  // heats need the memory more
   FURLONG_TRY(const program::RunInputs* inputs, timed_inputs(seed));
   FURLONG_CHECK(buffers_->load_dataset(context_));
   const Hold hold(context_);
@@ -93,23 +101,20 @@ Status Gate::run(const Asked& asked) {
     FURLONG_TRY(const program::RunInputs inputs, instance_.vector_inputs(i, points_));
     FURLONG_CHECK(run_case(asked, Kind::vector, inputs, ++next_id_));
   }
-  bool larger = false;
+  FURLONG_TRY(const program::RunInputs* checked, check_inputs(asked.seed));
+  FURLONG_CHECK(run_case(asked, Kind::fresh, *checked, checked_id_));
+  const std::size_t elements = output_elements(*checked);
   std::size_t rounds = 1;
-  for (std::size_t round = 0; round < rounds; ++round) {
+  if (elements_from_base_ > 0 && elements > 0)
+    rounds = std::clamp<std::size_t>((base_reference_elements + elements - 1) / elements, 1, kMostRounds);
+  for (std::size_t round = 1; round < rounds; ++round) {
     FURLONG_TRY(const program::RunInputs inputs,
                 instance_.check_inputs(round_seed(asked.seed, round), points_));
     FURLONG_CHECK(run_case(asked, Kind::fresh, inputs, ++next_id_));
-    if (round > 0) continue;
-    const std::size_t elements = output_elements(inputs);
-    if (elements_from_base_ > 0 && elements > 0)
-      rounds = std::clamp<std::size_t>((base_reference_elements + elements - 1) / elements, 1, kMostRounds);
-    FURLONG_TRY(const program::RunInputs* timed, timed_inputs(asked.seed));
-    larger = !same_size(inputs, *timed);
   }
-  if (asked.timed && larger) {
-    FURLONG_TRY(const program::RunInputs* timed, timed_inputs(asked.seed));
+  FURLONG_TRY(const program::RunInputs* timed, timed_inputs(asked.seed));
+  if (asked.timed && !same_size(*checked, *timed))
     FURLONG_CHECK(run_case(asked, Kind::timed, *timed, timed_id_));
-  }
   for (Entrant* entrant : asked.entrants)
     if (entrant->in()) entrant->outcome->gated = true;
   return {};

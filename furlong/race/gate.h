@@ -48,6 +48,8 @@ class Gate {
   /// The reference in words, after a run: "the recipe's reference and 4 vectors; at the timed size base's
   /// output".
   std::string words() const;
+  /// Fresh inputs on the check's problem, made once a seed (a recipe's reference takes its time).
+  Result<const program::RunInputs*> check_inputs(std::uint64_t seed);
   /// Inputs of the timed problem, made once a seed.
   Result<const program::RunInputs*> timed_inputs(std::uint64_t seed);
   /// Brings the timed problem's inputs to the device, for heats.
@@ -79,6 +81,8 @@ class Gate {
   std::optional<Reference> reference_;
   Random poison_{0};
   std::uint64_t next_id_ = 0;
+  std::optional<program::RunInputs> checked_;
+  std::uint64_t checked_seed_ = 0, checked_id_ = 0;
   std::optional<program::RunInputs> timed_;
   std::uint64_t timed_seed_ = 0, timed_id_ = 0;
   std::size_t elements_from_base_ = 0;  // of fresh inputs

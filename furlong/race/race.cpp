@@ -124,36 +124,37 @@ Status Race::enter() {
   return {};
 }
 
-/// Sizes, launches and keys; takes out who does not fit the check's problem.
-Status Race::fit_problems() {
-  const auto fits = [&](const Entrant& entrant) -> Status {
-    const lattice::Point points[] = {entrant.point};
-    FURLONG_CHECK(instance_.check_inputs(options_.seed, points));
-    return {};
-  };
-  FURLONG_CHECK_DOING(fits(entrants_[0]), "inputs of the gate");
+/// Takes out who does not fit the check's problem.
+Status Race::fit_check() {
   std::vector<lattice::Point> in;
-  for (const Entrant& entrant : entrants_)
-    if (entrant.in()) in.push_back(entrant.point);
-  auto checked = instance_.check_inputs(options_.seed, in);
-  if (!checked && checked.error().code() == Code::invalid) {
+  const auto fits = [&] {
     in.clear();
+    for (const Entrant& entrant : entrants_)
+      if (entrant.in()) in.push_back(entrant.point);
+    gate_.emplace(instance_, context_, in);
+    return gate_->check_inputs(options_.seed);
+  };
+  auto checked = fits();
+  if (!checked && checked.error().code() == Code::invalid) {
     for (Entrant& entrant : entrants_) {
-      if (!entrant.in()) continue;
-      const Status alone = fits(entrant);
-      if (alone) {
-        in.push_back(entrant.point);
-        continue;
-      }
+      if (!entrant.in() || entrant.index == 0) continue;
+      const lattice::Point alone[] = {entrant.point};
+      const auto inputs = instance_.check_inputs(options_.seed, alone);
+      if (inputs) continue;
       entrant.outcome->exit = Exit::gate;
-      entrant.outcome->why = "it cannot be checked: " + alone.error().text();
+      entrant.outcome->why = "it cannot be checked: " + inputs.error().text();
     }
-    checked = instance_.check_inputs(options_.seed, in);
+    checked = fits();
   }
   if (!checked) return std::move(checked).error().with("inputs of the gate");
-  gate_.emplace(instance_, context_, in);
+  return {};
+}
+
+/// Launches and keys.
+Status Race::describe_all() {
+  FURLONG_TRY(const program::RunInputs* checked, gate_->check_inputs(options_.seed));
   FURLONG_TRY(const program::RunInputs* timed, gate_->timed_inputs(options_.seed));
-  const program::RunInputs* cases[] = {timed, &*checked};
+  const program::RunInputs* cases[] = {timed, checked};
   for (Entrant& entrant : entrants_) {
     if (!entrant.in()) continue;
     const Status described = describe(instance_, entrant, cases);
@@ -318,7 +319,8 @@ Result<Outcome> Race::run() {
   FURLONG_CHECK(check_request());
   start_ms_ = now_ms();
   FURLONG_CHECK(enter());
-  FURLONG_CHECK(fit_problems());
+  FURLONG_CHECK(fit_check());
+  FURLONG_CHECK(describe_all());
   FURLONG_CHECK(look_up_quarantine());
   FURLONG_CHECK(compile());
   FURLONG_CHECK(stopped());

@@ -17,19 +17,9 @@ bool is_output(const program::ArgumentSpec& spec) {
 
 }  // namespace
 
-Reference::Reference(const program::Program& program, const program::Edition& edition) : program_(&program) {
-  if (edition.kernels.size() == 1) {
-    arguments_ = edition.kernels[0].arguments;
-    return;
-  }
-  for (std::size_t i = 0; i < program.arguments.size(); ++i)
-    if (program.arguments[i].direction != Direction::scratch) arguments_.push_back(i);
-}
-
-Result<std::optional<Reference>> Reference::make(const program::Program& program,
-                                                 const program::Edition& edition, device::Device* host) {
+Result<std::optional<Reference>> Reference::make(const program::Program& program, device::Device* host) {
   const program::CheckSpec& check = program.check;
-  Reference made(program, edition);
+  Reference made(program);
   if (check.reference == ReferenceKind::host) {
     if (host == nullptr) {
       return fail(Code::unavailable, "the check's reference '{}' needs the host device, and there is none",
@@ -69,7 +59,7 @@ std::string Reference::words() const {
 Result<std::vector<Bytes>> Reference::gather(const program::Instance& instance,
                                              const program::RunInputs& inputs, Buffers& buffers) const {
   std::vector<Bytes> bytes(program_->arguments.size());
-  for (const std::size_t i : arguments_) {
+  for (std::size_t i = 0; i < program_->arguments.size(); ++i) {
     const program::ArgumentSpec& spec = program_->arguments[i];
     if (spec.kind == ArgumentKind::scalar) {
       FURLONG_TRY(bytes[i], instance.scalar_bytes(i, instance.lattice().base(), inputs));
@@ -88,7 +78,7 @@ Status Reference::call_host(std::vector<Bytes>& bytes) const {
   device::Launch launch;
   launch.module = module_.get();
   launch.entry = program_->check.function;
-  for (const std::size_t i : arguments_) {
+  for (std::size_t i = 0; i < program_->arguments.size(); ++i) {
     if (program_->arguments[i].kind == ArgumentKind::scalar) {
       launch.arguments.emplace_back(bytes[i]);
       continue;
@@ -101,7 +91,7 @@ Status Reference::call_host(std::vector<Bytes>& bytes) const {
   FURLONG_CHECK(host_->launch(launch));
   FURLONG_CHECK(host_->finish());
   std::size_t next = 0;
-  for (const std::size_t i : arguments_) {
+  for (std::size_t i = 0; i < program_->arguments.size(); ++i) {
     if (program_->arguments[i].kind == ArgumentKind::scalar) continue;
     device::Buffer& buffer = *held[next++];
     if (is_output(program_->arguments[i])) FURLONG_CHECK(buffer.read(0, bytes[i]));
@@ -111,7 +101,7 @@ Status Reference::call_host(std::vector<Bytes>& bytes) const {
 
 void Reference::call_library(std::vector<Bytes>& bytes) const {
   std::vector<void*> pointers;
-  for (const std::size_t i : arguments_) pointers.push_back(bytes[i].data());
+  for (Bytes& one : bytes) pointers.push_back(one.data());
   library_->function<LibraryFunction>(program_->check.function.c_str())(pointers.data(), pointers.size());
 }
 

@@ -20,8 +20,7 @@ class Reference {
  public:
   /// Nothing for other kinds of reference. `host` compiles host functions: `unavailable` when it is null and
   /// needed. `invalid` with the compiler's words when the function does not compile or is not there.
-  static Result<std::optional<Reference>> make(const program::Program& program,
-                                               const program::Edition& edition, device::Device* host);
+  static Result<std::optional<Reference>> make(const program::Program& program, device::Device* host);
   /// Outputs of `inputs` at the default point, by argument; the others stay empty. The dataset is read from
   /// `buffers`.
   Result<std::vector<Bytes>> outputs(const program::Instance& instance, const program::RunInputs& inputs,
@@ -30,14 +29,13 @@ class Reference {
   std::string words() const;
 
  private:
-  Reference(const program::Program& program, const program::Edition& edition);
+  explicit Reference(const program::Program& program) : program_(&program) {}
   Result<std::vector<Bytes>> gather(const program::Instance& instance, const program::RunInputs& inputs,
                                     Buffers& buffers) const;
   Status call_host(std::vector<Bytes>& bytes) const;
   void call_library(std::vector<Bytes>& bytes) const;
 
   const program::Program* program_;
-  std::vector<std::size_t> arguments_;
   device::Device* host_ = nullptr;
   std::shared_ptr<device::Module> module_;
   std::optional<Library> library_;

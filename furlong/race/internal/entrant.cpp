@@ -19,6 +19,8 @@ Status describe(const program::Instance& instance, Entrant& entrant,
       for (const std::size_t argument : launch.arguments) {
         launches.add_field(fmt::format("{}", argument));
         if (instance.program().arguments[argument].kind != program::ArgumentKind::scalar) continue;
+        // The same for every variant, and a random one differs from race to race.
+        if (inputs->scalar_fixed[argument]) continue;
         FURLONG_TRY(const Bytes scalar, instance.scalar_bytes(argument, entrant.point, *inputs));
         launches.add_field(as_text(scalar));
       }

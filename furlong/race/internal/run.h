@@ -24,7 +24,8 @@ class Race {
   // Before the heats (race.cpp).
   Status check_request() const;
   Status enter();
-  Status fit_problems();
+  Status fit_check();
+  Status describe_all();
   Status look_up_quarantine();
   Status compile();
   Status try_unknown();
