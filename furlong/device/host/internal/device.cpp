@@ -6,6 +6,8 @@
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/paths.h"
 #include "furlong/device/host/internal/cpu.h"
+#include "furlong/device/host/internal/cuda_shim.h"
+#include "furlong/device/host/internal/fibers.h"
 #include "furlong/device/host/internal/prelude.h"
 
 namespace furlong::device::host {
@@ -85,14 +87,16 @@ HostDevice::HostDevice(Facts facts, Compiler compiler, std::string cpu_identity,
       scratch_(static_cast<std::size_t>(pool_.threads())) {}
 
 Result<std::shared_ptr<Module>> HostDevice::compile(const CompileRequest& request, std::stop_token stop) {
-  if (request.language != Language::host) {
-    return fail(Code::invalid, "'{}' is {} text; the host device compiles host text (C++)", request.name,
-                language_name(request.language));
+  const bool shim = request.language == Language::cuda;
+  if (request.language != Language::host && !shim) {
+    return fail(Code::invalid,
+                "'{}' is {} text; the host device compiles host text (C++) and, for tests, cuda text",
+                request.name, language_name(request.language));
   }
   const double start_ms = system_clock().now_ms();
-  FURLONG_TRY(const std::string unit, host_translation_unit(request));
-  FURLONG_TRY(Compiled compiled, compile_unit(compiler_, request, unit, cpu_identity_,
-                                              cache_folder() / "host", std::move(stop)));
+  FURLONG_TRY(const std::string unit, shim ? cuda_translation_unit(request) : host_translation_unit(request));
+  FURLONG_TRY(Compiled compiled, compile_unit(compiler_, shim ? with_host_options(request) : request, unit,
+                                              cpu_identity_, cache_folder() / "host", std::move(stop)));
   KernelFacts facts;
   facts.code_hash = std::move(compiled.code_hash);
   facts.log = std::move(compiled.log);
@@ -125,6 +129,7 @@ Result<HostDevice::Ready> HostDevice::prepare(const Launch& launch) const {
   ready.block.threads_y = static_cast<unsigned>(launch.block[1]);
   ready.block.threads_z = static_cast<unsigned>(launch.block[2]);
   ready.block.shared_bytes = launch.shared_bytes;
+  ready.block.services = &cuda_services();  // a host kernel has no use for them
   return ready;
 }
 
@@ -149,7 +154,10 @@ Status HostDevice::run(const Ready& ready) {
     if (answer != 0) failed.store(answer, std::memory_order_relaxed);
   });
   if (failed == kThrew) return fail(Code::internal, "'{}' threw a C++ exception", ready.entry->name);
-  if (failed != 0) return fail(Code::internal, "'{}' gave up with code {}", ready.entry->name, failed.load());
+  if (failed != 0) {  // only the shim's trampolines answer anything but 0
+    return fail(failed == kShimGridTooLarge ? Code::invalid : Code::internal, "'{}': {}", ready.entry->name,
+                shim_answer_text(failed));
+  }
   return {};
 }
 
