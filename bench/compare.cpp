@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "bench/harness.h"
 #include "furlong/base/json.h"
 #include "furlong/base/table.h"
 
@@ -18,6 +19,9 @@ Result<Json> parse_result(std::string_view text, std::string_view name) {
       !file.contains("name") || !file["name"].is_string() || !file.contains("status") ||
       !file["status"].is_string())
     return fail(Code::invalid, "{}: not the result of a bench (it needs name, status and metrics)", name);
+  if (const auto version = file.find("version"); version != file.end() && *version != kResultVersion)
+    return fail(Code::incompatible, "{}: result file of version {}, expected {}", name, version->dump(),
+                kResultVersion);
   return file;
 }
 

@@ -76,6 +76,11 @@ TEST(Compare, RefusesWhatIsNotAResult) {
     EXPECT_EQ(c.error().code(), Code::invalid);
     EXPECT_NE(c.error().text().find("A"), std::string::npos);
   }
+  const auto newer =
+      compare(R"({"name": "b", "version": 2, "status": "ok", "metrics": {}})", "A", kBefore, "B");
+  ASSERT_FALSE(newer);
+  EXPECT_EQ(newer.error().code(), Code::incompatible);
+  EXPECT_NE(newer.error().text().find("version 2, expected 1"), std::string::npos);
   const auto other = compare(kBefore, "A", R"({"name": "c", "status": "ok", "metrics": {}})", "B");
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code(), Code::invalid);

@@ -126,6 +126,7 @@ void Bench::at_least(std::string_view what, double value, double limit) {
 std::string Bench::json(std::string_view failure) const {
   Json file = Json::object();
   file["name"] = name_;
+  file["version"] = kResultVersion;
   file["status"] = !failure.empty() ? "failed" : missed_.empty() ? "ok" : "missed";
   if (!failure.empty()) file["failure"] = failure;
   if (smoke_) file["smoke"] = true;

@@ -23,6 +23,9 @@
 
 namespace furlong::bench {
 
+/// Of the result file.
+constexpr int kResultVersion = 1;
+
 enum class Better { lower, higher };
 
 /// What a metric moves by from run to run: two values within either are the same.

@@ -40,16 +40,24 @@ struct Summary {
   double paused_p50 = 0, paused_p95 = 0, paused_p99 = 0;
 };
 
-Summary run_races(const Scene& scene, Field field, Rule rule, int races, unsigned threads) {
+struct Effort {
+  int races;
+  std::uint64_t seed;
+  unsigned threads;
+};
+
+Summary run_races(const Scene& scene, Field field, Rule rule, const Effort& effort) {
+  const int races = effort.races;
   std::vector<RaceOutcome> outcomes(static_cast<std::size_t>(races));
   std::atomic<std::size_t> next{0};
+  // The seed is the race's own, so the outcome does not depend on which thread runs it.
+  const std::uint64_t first = effort.seed * 10'000'000 + static_cast<std::uint64_t>(field) * 1'000'000;
   {
     std::vector<std::jthread> pool;
-    for (unsigned t = 0; t < threads; ++t)
+    for (unsigned t = 0; t < effort.threads; ++t)
       pool.emplace_back([&] {
-        // The seed is the race's own, so the outcome does not depend on which thread runs it.
         for (std::size_t i; (i = next++) < outcomes.size();)
-          outcomes[i] = simulate(scene, field, rule, 1 + i + 1000000 * static_cast<std::uint64_t>(field));
+          outcomes[i] = simulate(scene, field, rule, first + i);
       });
   }
   Summary s;
@@ -193,8 +201,9 @@ Status run(Bench& bench) {
   if (!traces) return Error(std::move(traces).error());
   FURLONG_TRY(const std::int64_t asked, parse_integer(bench.option("races")));
   if (asked < 1) return fail(Code::invalid, "--races {}: at least 1", asked);
-  const int races = bench.smoke() ? 25 : static_cast<int>(std::min<std::int64_t>(asked, 1000000));
-  const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+  FURLONG_TRY(const std::int64_t seed, parse_integer(bench.option("seed")));
+  const Effort effort{bench.smoke() ? 25 : static_cast<int>(std::min<std::int64_t>(asked, 1'000'000)),
+                      static_cast<std::uint64_t>(seed), std::max(1u, std::thread::hardware_concurrency())};
   const std::vector<Scene> all = scenes(*traces);
 
   std::array<Worst, kRules.size()> worst{};
@@ -205,7 +214,7 @@ Status run(Bench& bench) {
       Row row{&scene, rule, {}};
       for (const Field field : kFields)
         if (!bad || static_cast<std::size_t>(field) < kBadFields)
-          row.fields[static_cast<std::size_t>(field)] = run_races(scene, field, rule, races, threads);
+          row.fields[static_cast<std::size_t>(field)] = run_races(scene, field, rule, effort);
       // `uneven` is a shape of our own making: the race is held to it, but it stays out of the metrics.
       if (scene.trace || scene.shape != Shape::uneven) take_worst(row, worst[static_cast<std::size_t>(rule)]);
       all_pass = all_pass && passes(row);
@@ -224,7 +233,8 @@ Status run(Bench& bench) {
 }  // namespace furlong::bench
 
 int main(int argc, char** argv) {
-  return furlong::bench::bench_main(
-      argc, argv, "race-statistics", furlong::bench::run,
-      {{"races", "races a row", "2000"}, {"data", "folder of the recorded traces", "bench/data"}});
+  return furlong::bench::bench_main(argc, argv, "race-statistics", furlong::bench::run,
+                                    {{"races", "races a row", "2000"},
+                                     {"seed", "another set of races", "1"},
+                                     {"data", "folder of the recorded traces", "bench/data"}});
 }
