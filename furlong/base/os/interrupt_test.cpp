@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "furlong/base/os/clock.h"
@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An application: it makes a temporary folder and a child, says so, and is told to end. Only a process of
-// its own can try this; forked before this one has threads of Furlong's, or in spite of them.
+// An application: it makes a temporary folder and a child, says so, and is told to end. Runs in a second
+// process of this program, in the same test.
 [[noreturn]] void application(const fs::path& reports, bool obeys) {
   const std::stop_token stop = stop_on_interrupt();
   if (stop_on_interrupt() != stop) _exit(10);
@@ -64,9 +64,14 @@ INSTANTIATE_TEST_SUITE_P(Hanging, Interrupt, testing::Values(false));
 
 TEST_P(Interrupt, LeavesNoProcessAndNoFolder) {
   const bool obeys = GetParam();
+  if (const char* folder = std::getenv("FURLONG_TEST_APPLICATION_IN")) application(folder, obeys);
   const TemporaryFolder reports = std::move(*TemporaryFolder::make("interrupt"));
-  const pid_t pid = fork();
-  if (pid == 0) application(reports.path(), obeys);
+  const std::string filter = testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() +
+                             std::string(".") + testing::UnitTest::GetInstance()->current_test_info()->name();
+  auto started = system_processes().start({.argv = {own_executable()->string(), "--gtest_filter=" + filter},
+                                           .environment = {{"FURLONG_TEST_APPLICATION_IN", reports.path()}}});
+  ASSERT_TRUE(started) << started.error().text();
+  const int pid = (*started)->pid();
   wait_for(reports.path() / "ready");
   const auto lines = split(*system_files().read(reports.path() / "ready"), '\n');
   ASSERT_GE(lines.size(), 3u);
@@ -75,10 +80,8 @@ TEST_P(Interrupt, LeavesNoProcessAndNoFolder) {
   wait_for(reports.path() / "stopping");
   EXPECT_EQ(*system_files().read(reports.path() / "stopping"), std::to_string(SIGINT));
   if (!obeys) kill(pid, SIGTERM);
-  int status = 0;
-  ASSERT_EQ(waitpid(pid, &status, 0), pid);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), obeys ? 0 : 128 + SIGTERM);
+  const ProcessEnd end = (*started)->wait(100);
+  EXPECT_EQ(end.exit_code, obeys ? 0 : 128 + SIGTERM) << end.text();
   EXPECT_FALSE(fs::exists(lines[0])) << lines[0];
   EXPECT_TRUE(gone_soon(static_cast<int>(*parse_integer(lines[1]))));
   EXPECT_TRUE(gone_soon(static_cast<int>(*parse_integer(lines[2]))));

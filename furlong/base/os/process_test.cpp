@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
@@ -92,6 +92,10 @@ TEST(Process, InputNobodyReadsDoesNotKillUs) {
   ProcessRequest request = shell("exit 0");
   request.input = std::string(1'000'000, 'i');
   EXPECT_EQ(run(request).exit_code, 0);
+  for (int i = 0; i < 20; ++i) {
+    const auto quick = start(shell("read -r line"));
+    EXPECT_TRUE(quick->write("x\n")) << "it got all, and that it has ended since is no error";
+  }
   const auto child = start(shell("exec 0<&-; echo closed; sleep 1000"));
   EXPECT_EQ(line_of(*child), "closed");
   const Status status = child->write("x\n");
@@ -307,23 +311,23 @@ TEST(Process, AChildOfAnEndedThreadLivesOn) {
   EXPECT_EQ(line_of(*child), "alive");
 }
 
-// The parent is a copy of this process that is killed: its child must not stay behind.
+// The parent is a second process of this program, running this same test, which is killed: its child
+// must not stay behind.
 TEST(Process, ItDiesWithItsParent) {
-  const TemporaryFolder folder = std::move(*TemporaryFolder::make("process"));
-  const pid_t parent = fork();
-  if (parent == 0) {
+  if (const char* folder = std::getenv("FURLONG_TEST_PARENT_IN")) {
     ProcessRequest request = shell("echo $$ > pid.new; mv pid.new pid; sleep 1000");
-    request.folder = folder.path();
-    auto child = system_processes().start(request);
-    if (!child) _exit(1);
-    (*child)->wait(1000);
-    _exit(2);
+    request.folder = folder;
+    run(request, 1000);
+    return;
   }
+  const TemporaryFolder folder = std::move(*TemporaryFolder::make("process"));
+  const auto parent =
+      start({.argv = {own_executable()->string(), "--gtest_filter=Process.ItDiesWithItsParent"},
+             .environment = {{"FURLONG_TEST_PARENT_IN", folder.path().string()}}});
   while (!fs::exists(folder.path() / "pid")) system_clock().sleep_ns(1'000'000);
   const int child = number(*system_files().read(folder.path() / "pid"));
   EXPECT_TRUE(alive(child));
-  kill(parent, SIGKILL);
-  waitpid(parent, nullptr, 0);
+  EXPECT_EQ(parent->kill().signal, SIGKILL);
   EXPECT_TRUE(gone_soon(child));
 }
 
