@@ -44,7 +44,6 @@ void put_row(Json& object, const TuningRow& row) {
   if (!row.by.empty()) object["by"] = row.by;
   if (row.race_every_n != TuningRow().race_every_n) object["race_every_n"] = row.race_every_n;
   if (!row.min_driver.empty()) object["min_driver"] = row.min_driver;
-  add_unknown(object, row.extra);
 }
 
 // Which of the card's three places a row is written to.
@@ -68,27 +67,33 @@ Json card_to_json(const TuningCard& card) {
   for (const TuningRow& row : card.rows) rows.push_back(&row);
   std::ranges::sort(rows, {}, [](const TuningRow* row) { return sort_key(*row); });
   Json classes = Json::array(), programs = Json::array();
+  std::string_view
+      row_extra;  // of the row that stands in the card itself: written at its end, where it is read
   for (const TuningRow* const row : rows) {
     Json element = Json::object();
     switch (place_of(*row)) {
       case Place::card:
         put_row(object, *row);
+        row_extra = row->extra;
         break;
       case Place::classes:
         element = class_to_json(row->program_class);
         put_row(element, *row);
+        add_unknown(element, row->extra);
         classes.push_back(std::move(element));
         break;
       case Place::programs:
         element["program"] = row->program;
         if (!row->program_class.empty()) element["class"] = class_to_json(row->program_class);
         put_row(element, *row);
+        add_unknown(element, row->extra);
         programs.push_back(std::move(element));
         break;
     }
   }
   object["classes"] = std::move(classes);
   object["programs"] = std::move(programs);
+  add_unknown(object, row_extra);
   add_unknown(object, card.extra);
   return object;
 }
@@ -119,6 +124,7 @@ void read_row(JsonObject& object, TuningRow& row) {
   object.text("by", row.by);
   object.integer("race_every_n", row.race_every_n);
   object.text("min_driver", row.min_driver);
+  if (row.program.empty()) object.keep(fail(Code::invalid, "{} is empty", object.path("program")));
   if (!row.race && row.variant.empty())
     object.keep(
         fail(Code::invalid, "{} is missing: a row that does not race must name one", object.path("variant")));

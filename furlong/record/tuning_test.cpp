@@ -135,6 +135,7 @@ TEST(TuningFile, WhatIsWrongIsNamed) {
             "invalid: t.json.cards.A.programs[0].program: a second row for program lottery and class any");
   EXPECT_EQ(card(R"("variant":"a","race_every_n":-1)"),
             "invalid: t.json.cards.A.race_every_n is -1: must be from 0 to 2147483647");
+  EXPECT_EQ(card(R"("program":"")"), "invalid: t.json.cards.A.program is empty");
   EXPECT_EQ(card(R"("silicon":[])"), "invalid: t.json.cards.A.silicon must be an object, not array");
 }
 
