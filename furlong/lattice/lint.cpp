@@ -168,6 +168,9 @@ class Linter {
       if (!is_tag(tag))
         add(where, fmt::format("tag '{}': letters, digits, '_', '.', '+' and single inner '-' only", tag),
             knob.line);
+      if (tag == "all" || tag == "catalogue")
+        add(where, fmt::format("tag '{}' means a set of variants on the command line; choose another", tag),
+            knob.line);
     }
   }
 
@@ -202,10 +205,7 @@ class Linter {
         add(where, "it has compiler options, but does not apply as an option", knob.line);
       return;
     }
-    for (std::size_t v = 0; v < knob.values.size(); ++v)
-      if (v != knob.default_index && !knob.options.contains(v))
-        add(where, fmt::format("applies as an option, and the value {} has none", knob.values[v].literal()),
-            knob.line);
+    if (knob.options.empty()) add(where, "applies as an option, and no value has one; state them", knob.line);
   }
 
   void check_names() {

@@ -132,6 +132,8 @@ TEST(Lint, TagsAreUniqueAndPlain) {
   lattice = clean();
   lattice.knobs[2].tags[1] = "base";
   EXPECT_THAT(all(lint(lattice, options())), HasSubstr("a tag is 'base'"));
+  lattice.knobs[2].tags[1] = "all";
+  EXPECT_THAT(only(lattice), HasSubstr("tag 'all' means a set of variants"));
   for (const char* tag : {"w 2", "w,2", "-w2", "w2-", "w--2", "w=2"}) {
     lattice.knobs[2].tags[1] = tag;
     EXPECT_THAT(all(lint(lattice, options())), HasSubstr("single inner '-' only")) << tag;
@@ -147,7 +149,7 @@ TEST(Lint, AKnobSaysHowItApplies) {
 TEST(Lint, OptionsBelongToValues) {
   Lattice lattice = clean();
   lattice.knobs[1].applies = {Applies::option};
-  EXPECT_THAT(only(lattice), HasSubstr("applies as an option, and the value 4 has none"));
+  EXPECT_THAT(only(lattice), HasSubstr("applies as an option, and no value has one"));
   lattice.knobs[1].options = {{1, "-lb4"}};
   EXPECT_THAT(lint(lattice, options()), IsEmpty());
   lattice.knobs[1].options[5] = "-x";
