@@ -73,7 +73,7 @@ function(furlong_parts)
     set(dir ${PROJECT_SOURCE_DIR}/furlong/${part})
     # Subfolders that are not parts of their own (internal/, emitters) belong to the part.
     file(GLOB_RECURSE all CONFIGURE_DEPENDS ${dir}/*.cpp)
-    list(FILTER all EXCLUDE REGEX "/testdata/")
+    list(FILTER all EXCLUDE REGEX "/(testdata|[a-z0-9_]+_fuzz)/")  # texts for tests, and the seeds of fuzzers
     foreach(other ${known_parts})
       if(other MATCHES "^${part}/")
         list(FILTER all EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/furlong/${other}/")
