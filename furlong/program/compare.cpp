@@ -66,9 +66,8 @@ Status compare_tolerance(const CheckSpec& check, const ArgumentSpec& argument, B
     const double a = internal::element_number(argument.type, got.data() + i * size);
     const double b = internal::element_number(argument.type, want.data() + i * size);
     if (!std::isfinite(a) || !std::isfinite(b))
-      return fail(Code::mismatch,
-                  "argument '{}': element {}: got {}, expected {}: only finite numbers pass a tolerance",
-                  argument.name, i, internal::element_text(argument.type, got.data() + i * size),
+      return fail(Code::mismatch, "element {}: got {}, expected {}: only finite numbers pass a tolerance", i,
+                  internal::element_text(argument.type, got.data() + i * size),
                   internal::element_text(argument.type, want.data() + i * size));
     const double difference = std::fabs(a - b);  // infinite when it overflows: then the ratio is too
     error.add(difference);
@@ -82,10 +81,10 @@ Status compare_tolerance(const CheckSpec& check, const ArgumentSpec& argument, B
   if (error_ratio != nullptr) *error_ratio = ratio;
   if (ratio <= check.bound) return {};
   return fail(Code::mismatch,
-              "argument '{}': the error is {:.3g} of the reference's norm, over the bound {:.3g}; worst "
+              "the error is {:.3g} of the reference's norm, over the bound {:.3g}; worst "
               "element {}: got {}, "
               "expected {}",
-              argument.name, ratio, check.bound, worst_at,
+              ratio, check.bound, worst_at,
               internal::element_text(argument.type, got.data() + worst_at * size),
               internal::element_text(argument.type, want.data() + worst_at * size));
 }
@@ -96,15 +95,14 @@ Status compare_output(const CheckSpec& check, const ArgumentSpec& argument, Byte
                       double* error_ratio) {
   if (error_ratio != nullptr) *error_ratio = 0;
   if (got.size() != want.size())
-    return fail(Code::mismatch, "argument '{}': got {} bytes, expected {}", argument.name, got.size(),
-                want.size());
+    return fail(Code::mismatch, "got {} bytes, expected {}", got.size(), want.size());
   if (got.size() % element_bytes(argument.type) != 0)
-    return fail(Code::mismatch, "argument '{}': {} bytes are no whole number of elements of {}",
-                argument.name, got.size(), element_name(argument.type));
+    return fail(Code::mismatch, "{} bytes are no whole number of elements of {}", got.size(),
+                element_name(argument.type));
   if (check.kind == CheckKind::tolerance && is_floating(argument.type))
     return compare_tolerance(check, argument, got, want, error_ratio);
   if (got.empty() || std::memcmp(got.data(), want.data(), got.size()) == 0) return {};
-  return fail(Code::mismatch, "argument '{}': {}", argument.name, wrong_elements(argument, got, want));
+  return fail(Code::mismatch, "{}", wrong_elements(argument, got, want));
 }
 
 }  // namespace furlong::program

@@ -205,7 +205,12 @@ Status read_argument(Draft& draft, const TomlNode& table) {
       {"name", "kind", "type", "size", "value", "fill", "low", "high", "seed", "file", "direction"}));
   ArgumentReader reading{.draft = draft, .in = in, .table = table, .spec = {}, .label = {}};
   FURLONG_TRY(const TomlNode* name, in.required(table, "an [[argument]]", "name"));
-  FURLONG_TRY(reading.spec.name, in.identifier(*name, "the argument's name"));
+  // "in" is a fine name for an argument: expressions never name arguments.
+  FURLONG_TRY(reading.spec.name, in.word(*name, "the argument's name"));
+  if (!is_identifier(reading.spec.name))
+    return in.error(*name,
+                    "the argument's name '{}' must be a letter or '_' and then letters, digits and '_'",
+                    reading.spec.name);
   if (draft.program.argument_index(reading.spec.name))
     return in.error(*name, "there are two arguments '{}'", reading.spec.name);
   reading.spec.line = table.line;

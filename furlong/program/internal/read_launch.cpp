@@ -3,6 +3,7 @@
 
 #include "furlong/base/text.h"
 #include "furlong/program/internal/draft.h"
+#include "furlong/program/internal/substitute.h"
 
 namespace furlong::program::internal {
 namespace {
@@ -86,6 +87,7 @@ struct KernelReader {
       FURLONG_TRY(kernel.shared_bytes, expression(*node, "shared_bytes"));
     }
     FURLONG_CHECK(arguments(kernel));
+    for (const std::string& name : placeholders(kernel.entry)) names.insert(name);
     return kernel;
   }
 };
@@ -195,7 +197,7 @@ Status check_launch_knobs(const Draft& draft, std::set<std::string> names) {
     if (names.contains(k.knob.name)) continue;
     return draft.reader.error(
         *k.node,
-        "knob '{}' applies to the launch, but no grid, block, shared_bytes, size or value "
+        "knob '{}' applies to the launch, but no grid, block, shared_bytes, entry, size or value "
         "uses it",
         k.knob.name);
   }
