@@ -156,6 +156,11 @@ Status Buffers::load(const program::RunInputs& inputs, std::uint64_t id) {
   return {};
 }
 
+void Buffers::forget() {
+  loaded_ = 0;
+  for (Slot& slot : slots_) slot.painted_at = kUnpainted;
+}
+
 Status Buffers::restore(const program::RunInputs& inputs) {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (!slots_[i].buffer || program_->arguments[i].direction != Direction::inout || inputs.bytes[i].empty())

@@ -41,6 +41,8 @@ class Buffers {
   /// Uploads the inputs of a case and paints the guards, unless that case is loaded and whole. `id` tells
   /// cases apart; `inout` arguments are uploaded every time.
   Status load(const program::RunInputs& inputs, std::uint64_t id);
+  /// Launches outside a case have been here: the next load() uploads and paints everything.
+  void forget();
   /// Uploads the inout arguments again.
   Status restore(const program::RunInputs& inputs);
   /// Bytes of inout arguments in a case.

@@ -11,7 +11,8 @@ using program::ArgumentKind;
 using program::Direction;
 using program::ReferenceKind;
 
-constexpr std::size_t kMostRounds = 8;
+constexpr std::size_t kMostRounds = 128;
+constexpr std::size_t kMostBytes = 256 << 20;  // of fresh inputs, all rounds together
 
 std::uint64_t round_seed(std::uint64_t seed, std::size_t round) {
   std::uint64_t state = seed + 0x9E3779B97F4A7C15ull * round;
@@ -86,28 +87,39 @@ Status Gate::load_timed(std::uint64_t seed) {
   return buffers_->poison(*inputs, {}, poison_);
 }
 
-std::size_t Gate::output_elements(const program::RunInputs& inputs) const {
-  std::size_t elements = 0;
-  for (std::size_t i = 0; i < inputs.buffer_bytes.size(); ++i)
-    if (is_output(i))
-      elements += inputs.buffer_bytes[i] / element_bytes(instance_.program().arguments[i].type);
-  return elements;
+std::size_t Gate::work_items(const program::RunInputs& inputs) const {
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < inputs.buffer_bytes.size(); ++i) {
+    const program::ArgumentSpec& spec = instance_.program().arguments[i];
+    if (spec.kind == ArgumentKind::dataset || spec.direction == Direction::scratch) continue;
+    most = std::max(most, inputs.buffer_bytes[i] / element_bytes(spec.type));
+  }
+  return most;
+}
+
+/// How many sets of fresh inputs it takes until base's output, as the reference, stands over enough work
+/// items.
+std::size_t Gate::rounds(const program::RunInputs& checked) const {
+  const std::size_t items = work_items(checked);
+  if (items_from_base_ == 0 || items == 0) return 1;
+  std::size_t bytes = 1;
+  for (const Bytes& argument : checked.bytes) bytes += argument.size();
+  const std::size_t wanted = (base_reference_items + items - 1) / items;
+  return std::clamp<std::size_t>(wanted, 1,
+                                 std::max<std::size_t>(1, std::min(kMostRounds, kMostBytes / bytes)));
 }
 
 Status Gate::run(const Asked& asked) {
   poison_ = Random(asked.seed, "poison");
-  elements_from_base_ = 0;
+  items_from_base_ = 0;
   for (std::size_t i = 0; i < instance_.vector_count(); ++i) {
     FURLONG_TRY(const program::RunInputs inputs, instance_.vector_inputs(i, points_));
     FURLONG_CHECK(run_case(asked, Kind::vector, inputs, ++next_id_));
   }
   FURLONG_TRY(const program::RunInputs* checked, check_inputs(asked.seed));
   FURLONG_CHECK(run_case(asked, Kind::fresh, *checked, checked_id_));
-  const std::size_t elements = output_elements(*checked);
-  std::size_t rounds = 1;
-  if (elements_from_base_ > 0 && elements > 0)
-    rounds = std::clamp<std::size_t>((base_reference_elements + elements - 1) / elements, 1, kMostRounds);
-  for (std::size_t round = 1; round < rounds; ++round) {
+  const std::size_t count = rounds(*checked);
+  for (std::size_t round = 1; round < count; ++round) {
     FURLONG_TRY(const program::RunInputs inputs,
                 instance_.check_inputs(round_seed(asked.seed, round), points_));
     FURLONG_CHECK(run_case(asked, Kind::fresh, inputs, ++next_id_));
@@ -159,7 +171,7 @@ Status Gate::expect(const Asked& asked, Case& current) {
 }
 
 Status Gate::expect_from_base(const Asked& asked, Case& current, const std::vector<std::size_t>& missing) {
-  if (current.kind == Kind::fresh) elements_from_base_ += output_elements(*current.inputs);
+  if (current.kind == Kind::fresh) items_from_base_ += work_items(*current.inputs);
   if (current.kind == Kind::timed) timed_from_base_ = true;
   Entrant& base = *asked.base;
   const auto twice = [&]() -> Status {
@@ -237,7 +249,7 @@ std::string Gate::words() const {
   std::string text;
   switch (program.check.reference) {
     case ReferenceKind::base:
-      text = fmt::format("base's own output over {} elements", elements_from_base_);
+      text = fmt::format("base's own output over {} work items", items_from_base_);
       break;
     case ReferenceKind::recipe:
       text = "the recipe's reference";

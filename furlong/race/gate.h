@@ -15,8 +15,9 @@
 
 namespace furlong::race {
 
-/// Where base's output is the reference it must stand over this many elements.
-inline constexpr std::size_t base_reference_elements = 1 << 16;
+/// Where base's output is the reference it must stand over this many work items: elements of the largest
+/// argument, over all sets of fresh inputs.
+inline constexpr std::size_t base_reference_items = 1 << 16;
 
 /// One thread at a time; holds the device (Context::acquire) for one run of one variant at a time.
 class Gate {
@@ -72,7 +73,8 @@ class Gate {
   Status check(Entrant& entrant, const Case& current);
   Status compare(std::size_t argument, const Case& current, double& error_ratio);
   bool is_output(std::size_t argument) const;
-  std::size_t output_elements(const program::RunInputs& inputs) const;
+  std::size_t work_items(const program::RunInputs& inputs) const;
+  std::size_t rounds(const program::RunInputs& checked) const;
 
   const program::Instance& instance_;
   const Context& context_;
@@ -85,7 +87,7 @@ class Gate {
   std::uint64_t checked_seed_ = 0, checked_id_ = 0;
   std::optional<program::RunInputs> timed_;
   std::uint64_t timed_seed_ = 0, timed_id_ = 0;
-  std::size_t elements_from_base_ = 0;  // of fresh inputs
+  std::size_t items_from_base_ = 0;  // of fresh inputs
   bool timed_from_base_ = false;
 };
 
