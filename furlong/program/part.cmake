@@ -3,5 +3,5 @@
 set(furlong_lottery_toml ${PROJECT_SOURCE_DIR}/programs/lottery/lottery.toml)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${furlong_lottery_toml})
 file(READ ${furlong_lottery_toml} FURLONG_LOTTERY_TOML)
-configure_file(${dir}/lottery/shipped.cpp.in ${PROJECT_BINARY_DIR}/furlong/program/lottery/shipped.cpp @ONLY)
-target_sources(${target} PRIVATE ${PROJECT_BINARY_DIR}/furlong/program/lottery/shipped.cpp)
+configure_file(${dir}/lottery/shipped.cpp.in ${PROJECT_BINARY_DIR}/generated/program/lottery/shipped.cpp @ONLY)
+target_sources(${target} PRIVATE ${PROJECT_BINARY_DIR}/generated/program/lottery/shipped.cpp)
