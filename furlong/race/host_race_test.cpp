@@ -1,0 +1,176 @@
+// Races of real kernels on the host device, with real trial processes: this program started again.
+#ifndef FURLONG_WITHOUT_DEVICE_HOST
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "furlong/device/host/host.h"
+#include "furlong/race/internal/testing.h"
+#include "furlong/race/trial.h"
+
+namespace furlong::race {
+namespace {
+
+using testing::variant;
+using testing::winner_of;
+
+constexpr const char* kChild = "FURLONG_TEST_TRIAL_CHILD";
+
+// What CRIME says happens in u8: only the variant with UNROLL == 8 is bad.
+std::string kernel(std::string_view crime) {
+  std::string text(testing::mix_text);
+  const std::string_view body = "y[i] = 3 * x[i] + (uint32_t)i + 0 * UNROLL;";
+  text.replace(text.find(body), body.size(),
+               std::string(body) + "\n  if (UNROLL == 8) { " + std::string(crime) + " }");
+  return text;
+}
+
+struct Bench {
+  explicit Bench(std::string_view text) : driver(device::make_host_driver()) {
+    program = testing::parse(text);
+    auto opened = driver->open(0);
+    if (!opened) {
+      why_not = opened.error().text();
+      return;
+    }
+    device = *std::move(opened);
+    instance.emplace(program::Instance::make(program, "host", {}, {}).value());
+    context.device = context.host = device.get();
+    context.clock = &system_clock();
+    options.budget_s = 60;
+    options.window_ms = 1;
+    options.trial_timeout_s = 2;
+    options.rules.threshold = 10;  // on a busy machine anything may be fast: no winner is wanted here
+  }
+  Result<Outcome> race(const std::string& variants) {
+    return run(*instance, instance->select(variants).value(), options, context);
+  }
+  void use_trials(std::string_view text) {
+    context.trial_command = {"/usr/bin/env", std::string(kChild) + "=1", own_executable().value().string()};
+    context.trial_program_json = text;
+  }
+  std::unique_ptr<device::Driver> driver;
+  std::string why_not;
+  std::shared_ptr<const program::Program> program;
+  std::unique_ptr<device::Device> device;
+  std::optional<program::Instance> instance;
+  Options options;
+  Context context;
+};
+
+/// In the child: the protocol on standard input and output, then the end. Other programs' tests never see it.
+class ServeWhenAsked : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    if (std::getenv(kChild) == nullptr) return;
+    TrialServer server;
+    server.read_line = []() -> std::optional<std::string> {
+      std::string line;
+      if (!std::getline(std::cin, line)) return std::nullopt;
+      return line;
+    };
+    server.write_line = [](std::string_view line) -> Status {
+      std::cout << line << std::endl;
+      return {};
+    };
+    server.open = [](const std::string& text, const std::string&) -> Result<TrialSubject> {
+      FakeFiles files;
+      FURLONG_TRY(auto program, program::parse_program(text, "mix.toml", "/nowhere", files));
+      FURLONG_TRY(auto instance, program::Instance::make(program, "host", {}, {}));
+      auto driver = device::make_host_driver();
+      FURLONG_TRY(auto device, driver->open(0));
+      return TrialSubject{std::make_shared<program::Instance>(std::move(instance)), std::move(device)};
+    };
+    const Status served = serve_trial(server);
+    _exit(served ? 0 : 1);
+  }
+};
+const auto* const kServe = ::testing::AddGlobalTestEnvironment(new ServeWhenAsked);
+
+#define OPEN_OR_SKIP(bench) \
+  if (!(bench).device) GTEST_SKIP() << (bench).why_not
+
+TEST(HostRace, RunsRealKernels) {
+  Bench bench(testing::mix_text);
+  OPEN_OR_SKIP(bench);
+  const auto raced = bench.race("u2,c64");
+  ASSERT_TRUE(raced) << raced.error().text();
+  EXPECT_EQ(winner_of(*raced), "base");
+  EXPECT_TRUE(variant(*raced, "u2").gated || !variant(*raced, "u2").same_code_as.empty())
+      << variant(*raced, "u2").why;
+  EXPECT_TRUE(raced->variants[0].rate);
+  EXPECT_FALSE(raced->heats.empty());
+}
+
+TEST(HostRace, CatchesAWriteOutOfBounds) {
+  Bench bench(kernel("y[n] = 7;"));
+  OPEN_OR_SKIP(bench);
+  const auto raced = bench.race("u8");
+  ASSERT_TRUE(raced) << raced.error().text();
+  EXPECT_EQ(variant(*raced, "u8").exit, Exit::gate);
+  EXPECT_NE(variant(*raced, "u8").why.find("past the end of 'y'"), std::string::npos)
+      << variant(*raced, "u8").why;
+}
+
+TEST(HostRace, UsesAHostFunctionAsReference) {
+  auto program = std::make_shared<program::Program>(*testing::parse(kernel("y[n - 1] ^= 1;")));
+  program->check.reference = program::ReferenceKind::host;
+  program->check.function = "reference";
+  program->check.file = "reference.cpp";
+  program->check.host_source =
+      "extern \"C\" void reference(const furlong_block&, const uint32_t* x, uint32_t* y, uint32_t n) {\n"
+      "  for (uint32_t i = 0; i < n; ++i) y[i] = x[i] + x[i] + x[i] + i;\n}\n";
+  Bench bench(testing::mix_text);
+  OPEN_OR_SKIP(bench);
+  bench.program = program;
+  bench.instance.emplace(program::Instance::make(program, "host", {}, {}).value());
+  const auto raced = bench.race("u8");
+  ASSERT_TRUE(raced) << raced.error().text();
+  EXPECT_NE(raced->reference.find("host function 'reference' of reference.cpp"), std::string::npos)
+      << raced->reference;
+  EXPECT_EQ(variant(*raced, "u8").exit, Exit::gate);
+  program->check.host_source = "nonsense";
+  const auto broken = bench.race("u8");
+  ASSERT_FALSE(broken);
+  EXPECT_NE(broken.error().text().find("compiling the reference"), std::string::npos)
+      << broken.error().text();
+}
+
+TEST(HostTrial, PassesGoodVariants) {
+  Bench bench(testing::mix_text);
+  OPEN_OR_SKIP(bench);
+  bench.use_trials(testing::mix_text);
+  const auto raced = bench.race("u2");
+  ASSERT_TRUE(raced) << raced.error().text();
+  EXPECT_TRUE(raced->notes.empty()) << raced->notes[0];
+  EXPECT_GT(raced->trial_ms, 0);
+  EXPECT_NE(variant(*raced, "u2").exit, Exit::trial) << variant(*raced, "u2").why;
+}
+
+TEST(HostTrial, SurvivesAKernelThatTraps) {
+  const std::string text = kernel("*(volatile int*)8 = 1;");
+  Bench bench(text);
+  OPEN_OR_SKIP(bench);
+  bench.use_trials(text);
+  const auto raced = bench.race("u8");
+  ASSERT_TRUE(raced) << raced.error().text();
+  EXPECT_EQ(variant(*raced, "u8").exit, Exit::trial);
+  EXPECT_TRUE(variant(*raced, "u8").why.starts_with("trap: ")) << variant(*raced, "u8").why;
+  EXPECT_TRUE(raced->variants[0].rate);
+}
+
+TEST(HostTrial, SurvivesAKernelThatHangs) {
+  const std::string text = kernel("for (volatile int stay = 1; stay;) {}");
+  Bench bench(text);
+  OPEN_OR_SKIP(bench);
+  bench.use_trials(text);
+  const auto raced = bench.race("u8");
+  ASSERT_TRUE(raced) << raced.error().text();
+  EXPECT_EQ(variant(*raced, "u8").exit, Exit::trial);
+  EXPECT_TRUE(variant(*raced, "u8").why.starts_with("hang: ")) << variant(*raced, "u8").why;
+}
+
+}  // namespace
+}  // namespace furlong::race
+#endif
