@@ -95,6 +95,12 @@ Digest plan_hash(const VariantPlan& plan, const Edition& edition) {
   return hasher.finish();
 }
 
+// A value's option may be none ("") or several words ("-cl-mad-enable -cl-no-signed-zeros").
+void add_options(std::string_view text, std::vector<std::string>& options) {
+  for (const std::string& word : split(text, ' '))
+    if (!word.empty()) options.push_back(word);
+}
+
 bool acts(const lattice::Knob& knob, lattice::Applies how) {
   return std::find(knob.applies.begin(), knob.applies.end(), how) != knob.applies.end();
 }
@@ -178,7 +184,7 @@ Result<VariantPlan> Instance::plan(const lattice::Point& point) const {
     }
     if (const auto option = knob.options.find(index);
         option != knob.options.end() && acts(knob, lattice::Applies::option))
-      plan.options.push_back(option->second);
+      add_options(option->second, plan.options);
     if (const auto list = edition_->rewrites.find({k, index}); list != edition_->rewrites.end())
       rewrites.insert(rewrites.end(), list->second.begin(), list->second.end());
   }
