@@ -72,8 +72,8 @@ std::string gain_chart(const race::Outcome& outcome, double threshold) {
     if (i == 0) continue;
     const auto& variant = outcome.variants[i];
     // An early elimination has a wide interval; the axis follows the estimates and clips such ends.
-    low = std::min(low, std::max(variant.low, variant.gain - 0.1));
-    high = std::max(high, std::min(variant.high, variant.gain + 0.1));
+    low = std::min(low, std::isfinite(variant.low) ? std::max(variant.low, variant.gain - 0.1) : variant.gain);
+    high = std::max(high, std::isfinite(variant.high) ? std::min(variant.high, variant.gain + 0.1) : variant.gain);
   }
   const double pad = (high - low) * 0.05;
   const Scale x(low - pad, high + pad, kLeft, kRight);
@@ -94,7 +94,8 @@ std::string gain_chart(const race::Outcome& outcome, double threshold) {
       const auto clip = [&](double value) { return std::clamp(value, x.low(), x.high()); };
       const std::string tip = fmt::format("{}: {} ({} to {}), {} heats. {}", variant.name, percent(variant.gain),
                                           percent(variant.low), percent(variant.high), variant.heats, variant.why);
-      svg.line(x(clip(variant.low)), y, x(clip(variant.high)), y, won ? "range-win" : out ? "range-out" : "range");
+      if (std::isfinite(variant.low) && std::isfinite(variant.high))
+        svg.line(x(clip(variant.low)), y, x(clip(variant.high)), y, won ? "range-win" : out ? "range-out" : "range");
       svg.dot(x(clip(variant.gain)), y, won ? 5 : 4, won ? "mark-win" : out ? "mark-out" : "mark", tip);
     }
     y += row;
@@ -255,7 +256,7 @@ std::string variants_table(const program::Instance& instance, const race::Outcom
     out += fmt::format(
         "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.0f}</td><td class=\"why\">{}</td></tr>\n",
         html_escape(variant.name), timed ? rate_text(work, *variant.rate) : "-", i == 0 || !timed ? "" : percent(variant.gain),
-        i == 0 || !timed ? "" : percent(variant.low) + " to " + percent(variant.high), variant.heats,
+        i == 0 || !timed || !std::isfinite(variant.low) ? "" : percent(variant.low) + " to " + percent(variant.high), variant.heats,
         variant.kernel.registers ? std::to_string(*variant.kernel.registers) : "",
         variant.kernel.spill_bytes ? std::to_string(*variant.kernel.spill_bytes) : "", variant.kernel.compile_ms,
         html_escape(variant.same_code_as.empty() ? variant.why : "same machine code as " + variant.same_code_as));

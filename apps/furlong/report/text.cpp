@@ -94,7 +94,7 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
     const bool timed = variant.rate.has_value();
     std::vector<std::string> row{variant.name, timed ? rate_text(work, *variant.rate) : "-",
                                  i == 0 || !timed ? "" : percent(variant.gain),
-                                 i == 0 || !timed || variant.heats == 0
+                                 i == 0 || !timed || !std::isfinite(variant.low) || !std::isfinite(variant.high)
                                      ? ""
                                      : fmt::format("{} .. {}", percent(variant.low), percent(variant.high))};
     if (registers) {
