@@ -6,6 +6,7 @@
 #include <set>
 
 #include "furlong/base/text.h"
+#include "furlong/program/internal/init_plan.h"
 #include "furlong/program/internal/kernel_text.h"
 #include "furlong/program/internal/reader.h"
 #include "furlong/program/program.h"
@@ -13,12 +14,11 @@
 namespace furlong::program {
 namespace {
 
+using internal::expression_name;
+using internal::is_size;
 using internal::KernelText;
-using internal::MacroText;
+using KnobText = internal::InitPlan::Knob;
 using internal::Parameter;
-
-constexpr std::size_t kMostKnobs = 12;
-constexpr std::size_t kMostSizes = 3;
 
 std::string_view language_of(std::string_view file_name) {
   const std::string extension = std::filesystem::path(file_name).extension().string();
@@ -26,20 +26,6 @@ std::string_view language_of(std::string_view file_name) {
   if (extension == ".cl") return "opencl";
   if (extension == ".cpp" || extension == ".cc" || extension == ".cxx") return "host";
   return {};
-}
-
-// A name that [problem] or [[knob]] takes, near to the given one.
-std::string expression_name(std::string name) {
-  static const std::set<std::string> reserved = {"and",  "or",    "not",      "in",   "if",    "else",
-                                                 "True", "False", "None",     "true", "false", "min",
-                                                 "max",  "abs",   "ceil_div", "int"};
-  return reserved.contains(name) ? name + "_" : name;
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return text;
 }
 
 std::string toml_text(std::string_view text) {
@@ -57,37 +43,6 @@ std::string toml_text(std::string_view text) {
   return result + "\"";
 }
 
-bool is_size(const Parameter& parameter) {
-  return !parameter.pointer && parameter.type && !is_floating(*parameter.type) && parameter.lanes == 1 &&
-         element_bytes(*parameter.type) >= 4;
-}
-
-// A knob to be written.
-struct KnobText {
-  std::string name;
-  std::string macro;                 ///< empty: a knob of the launch alone
-  std::vector<std::int64_t> values;  ///< the default first
-  bool launch = false;
-  bool guarded = true;
-  std::string line;  ///< of an unguarded macro
-};
-
-std::vector<std::int64_t> proposed_values(std::int64_t value) {
-  if (value == 0) return {0, 1};
-  if (value == 1) return {1, 2, 4};
-  const bool power = value > 1 && (value & (value - 1)) == 0;
-  if (power && value <= 1 << 20) return {value, value / 2, value * 2};
-  return {value, value > 0 ? value - 1 : value + 1};
-}
-
-bool names_block(const std::string& macro) {
-  const std::string name = lower(macro);
-  for (const std::string_view word :
-       {"block", "thread", "group", "local_size", "wg_size", "tpb", "workgroup"})
-    if (name.find(word) != std::string::npos) return true;
-  return false;
-}
-
 class Writer {
  public:
   Writer(std::string_view source, std::string_view file_name, std::string_view language,
@@ -99,18 +54,17 @@ class Writer {
     name_ = std::filesystem::path(file_name_).stem().string();
     for (char& c : name_)
       if (!internal::is_identifier(std::string("a") + c) && c != '-' && c != '.') c = '_';
-    choose_sizes();
-    choose_knobs();
+    plan_ = internal::plan_first_program(source_, language_, kernel_);
     write_head();
     write_problem();
     write_launch();
     for (const Parameter& parameter : kernel_.parameters) write_argument(parameter);
     write_check();
-    for (const KnobText& knob : knobs_) write_knob(knob);
-    if (block_.empty() && internal::is_identifier(block_x_))  // knobs, not numbers
+    for (const KnobText& knob : plan_.knobs) write_knob(knob);
+    if (plan_.block.empty() && internal::is_identifier(plan_.block_x))  // knobs, not numbers
       line(
           "\n[[constraint]]\nexpression = \"{} * {} <= device.max_threads\"\nreason = \"threads of a block\"",
-          block_x_, block_y_);
+          plan_.block_x, plan_.block_y);
     FirstProgram result;
     result.text = std::move(text_);
     result.file_name = std::filesystem::path(file_name_).stem().string() + ".toml";
@@ -165,108 +119,13 @@ class Writer {
   }
   ElementType type_of(const Parameter& parameter) const { return parameter.type.value_or(ElementType::f32); }
 
-  void choose_sizes() {
-    for (const Parameter& parameter : kernel_.parameters)
-      if (is_size(parameter) && sizes_.size() < kMostSizes) sizes_.push_back(expression_name(parameter.name));
-    if (sizes_.empty()) sizes_.push_back("n");
-    for (const std::string& size : sizes_) {
-      if (!elements_.empty()) elements_ += " * ";
-      elements_ += size;
-      taken_.insert(size);
-    }
-    static constexpr std::array<int, 3> defaults = {1 << 20, 1024, 64};
-    default_size_ = defaults[sizes_.size() - 1];
-  }
-
-  std::string free_name(const std::string& macro) {
-    std::string name = expression_name(lower(macro));
-    if (!internal::is_identifier(name) || taken_.contains(name)) name = expression_name(macro);
-    while (taken_.contains(name)) name += "_";
-    taken_.insert(name);
-    return name;
-  }
-
-  void choose_knobs() {
-    for (const auto& parameter : kernel_.templates)
-      if (!parameter.is_type) {
-        const bool block = names_block(parameter.name);
-        knobs_.push_back({.name = free_name(parameter.name),
-                          .macro = {},
-                          .values = block ? std::vector<std::int64_t>{256, 64, 128, 512}
-                                          : std::vector<std::int64_t>{1, 2, 4},
-                          .launch = true,
-                          .guarded = true,
-                          .line = {}});
-        if (block && block_.empty()) block_ = knobs_.back().name;
-      }
-    for (const MacroText& macro : internal::find_macros(source_)) add_macro(macro);
-    if (block_.empty() && kernel_.fixed_block.size() == 1 && !two_dimensions())
-      block_ = fmt::format("{}", kernel_.fixed_block[0]);
-    if (!block_.empty()) return;
-    if (two_dimensions()) return choose_two_dimensions();
-    block_ = free_name("block");
-    knobs_.push_back({.name = block_,
-                      .macro = {},
-                      .values = {256, 64, 128, 512},
-                      .launch = true,
-                      .guarded = true,
-                      .line = {}});
-  }
-
-  void choose_two_dimensions() {
-    if (language_ == "host") return;  // a block of one thread
-    if (kernel_.fixed_block.size() >= 2) {
-      block_x_ = fmt::format("{}", kernel_.fixed_block[0]);
-      block_y_ = fmt::format("{}", kernel_.fixed_block[1]);
-      return;
-    }
-    for (std::string* name : {&block_x_, &block_y_}) {
-      *name = free_name(name == &block_x_ ? "block_x" : "block_y");
-      knobs_.push_back(
-          {.name = *name, .macro = {}, .values = {16, 8, 32}, .launch = true, .guarded = true, .line = {}});
-    }
-  }
-
-  void add_macro(const MacroText& macro) {
-    if (macro.uses < 1 || knobs_.size() >= kMostKnobs) return;
-    // Without a guard the source's own #define would win over -D, so the line itself is rewritten, which
-    // needs it to be there once.
-    const std::size_t at = source_.find(macro.line);
-    if (!macro.guarded && (trim(macro.line).size() < 10 || at == std::string_view::npos ||
-                           source_.find(macro.line, at + 1) != std::string_view::npos))
-      return;
-    if (!macro.guarded && !is_valid_utf8(macro.line)) return;
-    if (std::any_of(knobs_.begin(), knobs_.end(), [&](const KnobText& k) { return k.macro == macro.name; }))
-      return;
-    KnobText knob{.name = free_name(macro.name),
-                  .macro = macro.name,
-                  .values = proposed_values(macro.value),
-                  .launch = false,
-                  .guarded = macro.guarded,
-                  .line = macro.line};
-    if (block_.empty() && macro.value >= 16 && macro.value <= 1024 && names_block(macro.name) &&
-        !two_dimensions()) {
-      knob.launch = true;
-      block_ = knob.name;
-    }
-    knobs_.push_back(std::move(knob));
-  }
-
-  bool two_dimensions() const {
-    for (const std::string_view word : {"threadIdx", "blockIdx", "block"})
-      if (kernel_.body.find(std::string(word) + ".y") != std::string::npos) return true;
-    for (const std::string_view word : {"get_global_id(1", "get_group_id(1", "get_local_id(1"})
-      if (replace_all(kernel_.body, " ", "").find(word) != std::string::npos) return true;
-    return false;
-  }
-
   std::string entry() const {
     if (kernel_.templates.empty()) return kernel_.name;
     std::string list;
     std::size_t knob = 0;
     for (const auto& parameter : kernel_.templates) {
       if (!list.empty()) list += ", ";
-      list += parameter.is_type ? "float" : "{" + knobs_[knob++].name + "}";
+      list += parameter.is_type ? "float" : "{" + plan_.knobs[knob++].name + "}";
     }
     return kernel_.name + "<" + list + ">";
   }
@@ -303,44 +162,45 @@ class Writer {
     line("");
     fill_in("the sizes at which the kernel matters to you (--problem changes them for one race)");
     line("[problem]");
-    for (const std::string& size : sizes_) line("{} = {}", size, default_size_);
+    for (const std::string& size : plan_.sizes) line("{} = {}", size, plan_.default_size);
   }
 
   void write_two_dimensions() {
-    const std::string& x = sizes_[0];
-    const std::string& y = sizes_[sizes_.size() > 1 ? 1 : 0];
+    const std::string& x = plan_.sizes[0];
+    const std::string& y = plan_.sizes[plan_.sizes.size() > 1 ? 1 : 0];
     if (language_ == "host") {
       line("grid = [{}, {}]\nblock = 1", toml_text(x), toml_text(y));
       return;
     }
-    line("grid = [{}, {}]", toml_text(fmt::format("ceil_div({}, {})", x, block_x_)),
-         toml_text(fmt::format("ceil_div({}, {})", y, block_y_)));
-    line("block = [{}, {}]", toml_text(block_x_), toml_text(block_y_));
+    line("grid = [{}, {}]", toml_text(fmt::format("ceil_div({}, {})", x, plan_.block_x)),
+         toml_text(fmt::format("ceil_div({}, {})", y, plan_.block_y)));
+    line("block = [{}, {}]", toml_text(plan_.block_x), toml_text(plan_.block_y));
   }
 
   void write_launch() {
     line("");
     fill_in("how many blocks and threads the kernel needs; expressions may use knobs and problem parameters");
     line("[launch]");
-    if (block_.empty()) {
+    if (plan_.block.empty()) {
       write_two_dimensions();
     } else {
-      const std::string size = sizes_.size() == 1 ? sizes_[0] : elements_;
-      line("grid = {}\nblock = {}", toml_text(fmt::format("ceil_div({}, {})", size, block_)),
-           toml_text(block_));
+      const std::string size = plan_.sizes.size() == 1 ? plan_.sizes[0] : plan_.elements;
+      line("grid = {}\nblock = {}", toml_text(fmt::format("ceil_div({}, {})", size, plan_.block)),
+           toml_text(plan_.block));
     }
     if (language_ == "host")
       line("# A host kernel is called once a block and loops over block.threads_x itself.");
     if (internal::has_word(kernel_.body, "__shared__") && internal::has_word(kernel_.body, "extern")) {
       fill_in("bytes of dynamic shared memory");
-      line("shared_bytes = {}", toml_text(fmt::format("({}) * 4", block_.empty() ? "16 * 16" : block_)));
+      line("shared_bytes = {}",
+           toml_text(fmt::format("({}) * 4", plan_.block.empty() ? "16 * 16" : plan_.block)));
     }
   }
 
   void write_scalar(const Parameter& parameter) {
     const std::string name = expression_name(parameter.name);
     line("kind = \"scalar\"\ntype = \"{}\"", element_name(type_of(parameter)));
-    if (std::find(sizes_.begin(), sizes_.end(), name) != sizes_.end() && is_size(parameter)) {
+    if (std::find(plan_.sizes.begin(), plan_.sizes.end(), name) != plan_.sizes.end() && is_size(parameter)) {
       line("value = {}", toml_text(name));
       return;
     }
@@ -356,9 +216,9 @@ class Writer {
     fill_in("how many elements it has");
     const std::string size =
         parameter.lanes == 1
-            ? elements_
+            ? plan_.elements
             : fmt::format("{} * {}", parameter.lanes == 3 && language_ == "opencl" ? 4 : parameter.lanes,
-                          elements_);
+                          plan_.elements);
     line("size = {}", toml_text(size));
     if (parameter.constant) {
       line("direction = \"in\"");
@@ -407,8 +267,8 @@ class Writer {
         "files");
     line("\n[work]");
     fill_in("what a launch does, for rates and shares of the card's ceiling");
-    line("unit = \"element\"\namount = {}\nbytes = {}", toml_text(elements_),
-         toml_text(fmt::format("({}) * {}", elements_, bytes)));
+    line("unit = \"element\"\namount = {}\nbytes = {}", toml_text(plan_.elements),
+         toml_text(fmt::format("({}) * {}", plan_.elements, bytes)));
   }
 
   // Tags by the rule of the reader unless two knobs' would meet.
@@ -419,7 +279,7 @@ class Writer {
         if (!part.empty()) result += part[0];
       return result;
     };
-    return std::count_if(knobs_.begin(), knobs_.end(),
+    return std::count_if(plan_.knobs.begin(), plan_.knobs.end(),
                          [&](const KnobText& other) { return initials(other.name) == initials(knob.name); }) >
                1 ||
            initials(knob.name).empty() ||
@@ -469,13 +329,7 @@ class Writer {
   const std::vector<KernelText>& kernels_;
   const KernelText& kernel_;
   std::string name_;
-  std::vector<std::string> sizes_;  ///< problem parameters
-  std::string elements_;            ///< their product: no dimension of an array is larger
-  int default_size_ = 0;
-  std::set<std::string> taken_;
-  std::vector<KnobText> knobs_;
-  std::string block_;  ///< a knob's name or a number; empty: two dimensions
-  std::string block_x_, block_y_;  ///< of two dimensions, in the same way
+  internal::InitPlan plan_;
   std::string text_;
   std::size_t marks_ = 0;
 };

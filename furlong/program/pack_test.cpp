@@ -379,6 +379,17 @@ TEST_F(PackTest, ALotteryPackGetsItsRecipe) {
   EXPECT_FALSE((*loaded)->trusted);
 }
 
+// The fuzzer's seed verifies, so that its mutations start from a whole pack; if a test program changes, write
+// it anew.
+TEST_F(PackTest, TheFuzzersSeedVerifies) {
+  const PackContents pack = frozen();
+  if (std::getenv("FURLONG_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(
+        system_files().write_atomic("furlong/program/pack_fuzz/pack.toml", pack.files.at("pack.toml")));
+  }
+  EXPECT_EQ(*system_files().read("furlong/program/pack_fuzz/pack.toml"), pack.files.at("pack.toml"));
+}
+
 TEST(PackName, OnlyPlainRelativePaths) {
   for (const std::string_view good : {"a", "a/b.c", "A-1_x/..b", "x.toml"})
     EXPECT_TRUE(internal::is_pack_name(good)) << good;

@@ -344,6 +344,33 @@ TEST(ProgramFile, TheHashSeesEveryPartThatDecidesWhatRuns) {
   EXPECT_EQ((*same)->source_hash(), digest);
 }
 
+// The example of the page is a program file.
+TEST(ProgramFile, ThePagesExampleReads) {
+  const auto page = system_files().read("docs/formats/program.md");
+  ASSERT_TRUE(page) << page.error().text();
+  const std::size_t start = page->find("```toml\n");
+  ASSERT_NE(start, std::string::npos);
+  const std::size_t end = page->find("```", start + 8);
+  FakeFiles files;
+  for (const char* name : {"saxpy.cu", "saxpy.cl", "saxpy.cpp", "saxpy_reference.cpp"})
+    ASSERT_TRUE(files.write_atomic(std::string("/p/") + name, "void saxpy() {}\n"));
+  const auto program = parse_program(page->substr(start + 8, end - start - 8), "program.md", "/p", files);
+  ASSERT_TRUE(program) << program.error().text();
+  EXPECT_EQ((*program)->editions.size(), 3u);
+  EXPECT_EQ((*program)->edition("cuda")->lattice.catalogue.size(), 4u);
+  EXPECT_TRUE((*program)->edition("host")->lattice.knobs.empty());
+}
+
+// A fuzzer that starts from files with errors would only ever test the first key.
+TEST(ProgramFile, TheFuzzersSeedsRead) {
+  for (const char* name : {"add.toml", "pipeline.toml"}) {
+    const auto text = system_files().read(std::string("furlong/program/program_file_fuzz/") + name);
+    ASSERT_TRUE(text) << text.error().text();
+    const auto program = read(*text);
+    EXPECT_TRUE(program) << program.error().text();
+  }
+}
+
 // Whatever is cut out or doubled: an error with a place, or a program; never a crash.
 TEST(ProgramFile, SurvivesRandomDamage) {
   Random random(11);

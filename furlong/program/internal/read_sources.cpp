@@ -38,8 +38,9 @@ Status read_source_file(const Draft& draft, const TomlNode& node, Edition& editi
   auto text = draft.files.read(edition.source_file, kLargestSource);
   if (!text) return draft.reader.error(node, "the source cannot be read: {}", text.error().text());
   edition.source = *std::move(text);
-  // C's rule for quoted includes: first the folder of the file itself.
-  edition.include_folders.insert(edition.include_folders.begin(), edition.source_file.parent_path());
+  // C's rule for quoted includes: first the folder of the file itself. A program made in memory has none.
+  const std::filesystem::path own = edition.source_file.parent_path();
+  if (!own.empty()) edition.include_folders.insert(edition.include_folders.begin(), own);
   return {};
 }
 
