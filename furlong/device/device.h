@@ -26,23 +26,23 @@ Result<Language> parse_language(std::string_view text);
 
 /// What a card is made of: its identity in records and tunings. The label is only its name.
 struct Silicon {
-  std::string vendor;             ///< "NVIDIA", "AMD", "Intel", …
-  std::string arch;               ///< "sm_90", "gfx1100", "x86-64-v4"
-  int multiprocessors = 0;        ///< compute units; cores on a CPU
+  std::string vendor;       ///< "NVIDIA", "AMD", "Intel", …
+  std::string arch;         ///< "sm_90", "gfx1100", "x86-64-v4"
+  int multiprocessors = 0;  ///< compute units; cores on a CPU
   std::uint64_t memory_bytes = 0;
-  int memory_clock_mhz = 0;       ///< 0: unknown
+  int memory_clock_mhz = 0;  ///< 0: unknown
   /// 16 hexadecimal digits over the fields above.
   std::string hash() const;
 };
 
 struct Facts {
-  std::string backend;            ///< "host", "opencl", …
-  int index = 0;                  ///< among the back end's devices: "opencl:0"
-  std::string label;              ///< marketing name, spaces as underscores
+  std::string backend;  ///< "host", "opencl", …
+  int index = 0;        ///< among the back end's devices: "opencl:0"
+  std::string label;    ///< marketing name, spaces as underscores
   Silicon silicon;
-  std::string driver;             ///< driver version (for host: the kernel's release)
-  std::string compiler;           ///< compiler and version
-  std::string uuid;               ///< the device's own id where it has one; may be empty
+  std::string driver;    ///< driver version (for host: the kernel's release)
+  std::string compiler;  ///< compiler and version
+  std::string uuid;      ///< the device's own id where it has one; may be empty
   std::vector<Language> languages;
   int max_threads_per_block = 1;
   std::array<std::uint64_t, 3> max_block{1, 1, 1};
@@ -51,7 +51,7 @@ struct Facts {
   int warp = 1;                   ///< threads that run in lockstep; 1 on a CPU
   bool runs_on_host_cpu = false;  ///< the race then does not drop descheduled heats
   bool memory_is_host_memory = false;
-  bool virtual_time = false;      ///< sim: its clock is not the machine's
+  bool virtual_time = false;  ///< sim: its clock is not the machine's
   /// "opencl:0"
   std::string address() const;
 };
@@ -60,12 +60,12 @@ enum class SourceDialect { native, cuda_shim };  ///< cuda_shim: CUDA text run o
 
 struct CompileRequest {
   Language language = Language::host;
-  std::string name;                 ///< for messages and compiler logs: the variant's name
+  std::string name;  ///< for messages and compiler logs: the variant's name
   std::string source;
-  std::string source_name;          ///< file name shown in compiler messages
-  std::vector<std::string> entries; ///< kernel functions to make (C++ templates by instantiated name)
+  std::string source_name;           ///< file name shown in compiler messages
+  std::vector<std::string> entries;  ///< kernel functions to make (C++ templates by instantiated name)
   std::vector<std::pair<std::string, std::string>> defines;
-  std::vector<std::string> options; ///< compiler options as they are
+  std::vector<std::string> options;  ///< compiler options as they are
   std::vector<std::filesystem::path> include_folders;
   std::uint64_t dynamic_shared_bytes = 0;  ///< the largest a launch will ask for
 };
@@ -129,8 +129,8 @@ struct TimeRequest {
 
 struct Telemetry {
   std::optional<double> clock_mhz, memory_clock_mhz, power_w, power_limit_w, temperature_c;
-  std::optional<double> energy_j;              ///< counter since some start
-  std::optional<std::uint64_t> throttle;       ///< bit set of reasons; 0: none
+  std::optional<double> energy_j;         ///< counter since some start
+  std::optional<std::uint64_t> throttle;  ///< bit set of reasons; 0: none
   std::string throttle_text;
 };
 
@@ -146,14 +146,16 @@ class Device {
   virtual ~Device() = default;
   virtual const Facts& facts() const = 0;
   /// `invalid` with the compiler's log when the source does not compile; `timeout` when stopped.
-  virtual Result<std::shared_ptr<Module>> compile(const CompileRequest& request, std::stop_token stop = {}) = 0;
+  virtual Result<std::shared_ptr<Module>> compile(const CompileRequest& request,
+                                                  std::stop_token stop = {}) = 0;
   /// `exhausted` with asked and available bytes. Contents are undefined.
   virtual Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) = 0;
-  /// Enqueues; errors of the launch's own shape (too many threads, too much shared memory, wrong argument count) are
-  /// `invalid` with the numbers. A later failure shows at finish().
+  /// Enqueues; errors of the launch's own shape (too many threads, too much shared memory, wrong argument
+  /// count) are `invalid` with the numbers. A later failure shows at finish().
   virtual Status launch(const Launch& launch) = 0;
   virtual Status finish() = 0;
-  /// Milliseconds of each repeat by the device's clock, in order. The first of a window runs slow: the caller drops it.
+  /// Milliseconds of each repeat by the device's clock, in order. The first of a window runs slow: the caller
+  /// drops it.
   virtual Result<std::vector<double>> time(const TimeRequest& request) = 0;
   virtual MemoryInUse memory() const = 0;
   virtual void set_memory_limit(std::uint64_t bytes) = 0;

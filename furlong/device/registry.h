@@ -23,8 +23,8 @@ class Registry {
   std::vector<Listed> list() const;
 
   /// "opencl:0", "host" (= host:0), or "" / "auto": the first device of the first back end in this order
-  /// of preference: cuda, metal, opencl, host (sim and null only by name). Errors: `invalid` for a malformed address, `unavailable`
-  /// with what is there for an absent one.
+  /// of preference: cuda, metal, opencl, host (sim and null only by name). Errors: `invalid` for a malformed
+  /// address, `unavailable` with what is there for an absent one.
   Result<std::unique_ptr<Device>> open(std::string_view address) const;
 
  private:
