@@ -109,19 +109,24 @@ bool acts(const lattice::Knob& knob, lattice::Applies how) {
 
 std::span<const std::string> device_fact_names() {
   static const std::vector<std::string> names = {
-      "device.sm",           "device.max_threads",     "device.warp",
-      "device.shared_bytes", "device.multiprocessors", "device.memory_bytes"};
+      "device.sm",           "device.max_threads", "device.warp",
+      "device.shared_bytes", "device.arch",        "device.multiprocessors",
+      "device.memory_mib",   "device.vendor",      "device.backend"};
   return names;
 }
 
 lattice::Environment assumed_facts(std::string_view language) {
   const bool host = language == "host";
-  return {{"device.sm", language == "cuda" ? 86 : 0},
+  const bool cuda = language == "cuda";
+  return {{"device.sm", cuda ? 86 : 0},
           {"device.max_threads", 1024},
           {"device.warp", host ? 1 : 32},
           {"device.shared_bytes", 48 * 1024},
           {"device.multiprocessors", 1},
-          {"device.memory_bytes", std::int64_t{1} << 30}};
+          {"device.memory_mib", 1024},
+          {"device.arch", cuda ? "sm_86" : ""},
+          {"device.vendor", cuda ? "NVIDIA" : ""},
+          {"device.backend", std::string(language)}};
 }
 
 Result<Instance> Instance::make(std::shared_ptr<const Program> program, std::string_view language,

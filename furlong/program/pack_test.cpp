@@ -302,6 +302,29 @@ TEST_F(PackTest, AFailedWriteLeavesTheOldPack) {
   EXPECT_EQ(get("blocker"), "a file where a folder should be");
 }
 
+// Whichever read fails, the pack is not half read: the error is the disk's, with the file.
+TEST_F(PackTest, EveryFailedReadIsAnError) {
+  const PackContents pack = frozen();
+  FakeFiles files;
+  for (const auto& [name, bytes] : pack.files) ASSERT_TRUE(files.write_atomic("/pack/" + name, bytes));
+  int failing = 0;
+  for (; failing < 100; ++failing) {
+    int operation = 0;
+    files.fault = [&](std::string_view, const fs::path& path) -> Status {
+      if (operation++ == failing) return fail(Code::exhausted, "{}: planted fault", path.string());
+      return {};
+    };
+    const auto loaded = load_pack("/pack", files);
+    if (operation <= failing) {  // the fault's turn never came
+      EXPECT_TRUE(loaded) << loaded.error().text();
+      break;
+    }
+    ASSERT_FALSE(loaded) << "operation " << failing;
+    EXPECT_NE(loaded.error().text().find("planted fault"), std::string::npos) << loaded.error().text();
+  }
+  EXPECT_EQ(failing, 4);  // the folder and three files
+}
+
 TEST_F(PackTest, SignaturesMakeTrust) {
   write(frozen());
   const KeyPair mine = key_of(1);

@@ -84,8 +84,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"amount = \"n\"", "amount = \"m\"",
                 "add.toml:44:11: amount: 'm' is not defined; it can be block, unroll, n, scale, threads, "
                 "device.sm, "
-                "device.max_threads, device.warp, device.shared_bytes, device.multiprocessors or "
-                "device.memory_bytes"},
+                "device.max_threads, device.warp, device.shared_bytes, device.arch, device.multiprocessors, "
+                "device.memory_mib, device.vendor or device.backend"},
         Mistake{"size = \"n\"", "size = \"n * threads\"",
                 "add.toml:24:13: size of argument 'a' must be the same for every variant, but it uses "
                 "'threads', which uses "
