@@ -126,13 +126,15 @@ class Converter {
     for (const auto& [key, value] : table) {
       FURLONG_TRY(TomlNode node, convert(value, depth + 1));
       set_position(key.source(), node.key_line, node.key_column);
-      members.emplace_back(std::string(key.str()), std::move(node));
+      members.push_back({std::string(key.str()), std::move(node)});
     }
     // toml++ keeps tables sorted by name; people mean the order in which they wrote them.
-    std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
-      return std::tie(a.second.key_line, a.second.key_column) <
-             std::tie(b.second.key_line, b.second.key_column);
-    });
+    // (The name settles ties, so that the order never depends on the sort.)
+    const auto place = [](const TomlMember& member) {
+      return std::tie(member.second.key_line, member.second.key_column, member.first);
+    };
+    std::sort(members.begin(), members.end(),
+              [&](const TomlMember& a, const TomlMember& b) { return place(a) < place(b); });
     return members;
   }
 

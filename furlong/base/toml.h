@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -13,10 +12,12 @@
 
 namespace furlong {
 
+struct TomlMember;
+
 /// A node of a TOML document. Tables keep the order of the file.
 struct TomlNode {
   using Array = std::vector<TomlNode>;
-  using Table = std::vector<std::pair<std::string, TomlNode>>;
+  using Table = std::vector<TomlMember>;
   std::variant<bool, std::int64_t, double, std::string, Array, Table> value;
   int line = 0;      ///< 1-based
   int column = 0;    ///< 1-based
@@ -35,6 +36,13 @@ struct TomlNode {
   const TomlNode* find(std::string_view key) const;
   /// "a string", "an integer", "a table", …
   std::string_view type_name() const;
+};
+
+/// A key and its value: `for (const auto& [key, node] : *table)`. A struct of its own rather than a
+/// std::pair, which clang cannot complete inside a type that holds itself.
+struct TomlMember {
+  std::string first;
+  TomlNode second;
 };
 
 /// `name` is the file's name for messages: "name:line:column: what". Dates and times are refused

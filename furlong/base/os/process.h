@@ -18,10 +18,10 @@ namespace furlong {
 
 struct ProcessRequest {
   /// argv[0] is searched in PATH when it has no '/'; else it is relative to this process's folder.
-  std::vector<std::string> argv;
-  std::vector<std::pair<std::string, std::string>> environment;  ///< added to this process's
-  std::filesystem::path folder;                                  ///< working folder; empty: inherited
-  std::string input;                      ///< written to its standard input, then closed
+  std::vector<std::string> argv = {};
+  std::vector<std::pair<std::string, std::string>> environment = {};  ///< added to this process's
+  std::filesystem::path folder = {};                                  ///< working folder; empty: inherited
+  std::string input = {};                 ///< written to its standard input, then closed
   std::uint64_t address_space_bytes = 0;  ///< RLIMIT_AS; 0: none
   std::uint64_t cpu_seconds = 0;          ///< RLIMIT_CPU; 0: none
 };
@@ -34,7 +34,8 @@ struct ProcessEnd {
   double limit_s = 0;    ///< what it was given, when timed_out
   bool stopped = false;  ///< the stop token asked for the end
   /// Highest resident set of it and the descendants it waited for. Exact where it is above that of this
-  /// process; below, the highest seen in samples of the child alone, since the system then tells ours.
+  /// process; below, the highest seen in samples of the child alone, since the system then tells ours; 0 when
+  /// it ended before the first sample.
   std::uint64_t peak_bytes = 0;
   std::string standard_output;  ///< what was not taken by read_line; the first 16 MiB
   std::string standard_error;   ///< at most 1 MiB kept, the end of it
