@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 
 #include "furlong/base/random.h"
 #include "furlong/base/text.h"
@@ -244,6 +245,16 @@ TEST(Value, TextIsWhatADefineTakes) {
   EXPECT_EQ(Value(2.0).text(), "2.0");
   EXPECT_EQ(Value(1e300).text(), "1e+300");
   EXPECT_EQ(Value("int4").text(), "int4");
+}
+
+TEST(Value, ALiteralIsReadBackAsTheValue) {
+  for (const Value& value :
+       {Value(8), Value(-3), Value(std::numeric_limits<std::int64_t>::min()), Value(true), Value(false),
+        Value(2.5), Value(-2.0), Value(1e300), Value("int4"), Value(""), Value("it's \\ a\n\ttab\"")}) {
+    const auto parsed = Expression::parse(value.literal());
+    ASSERT_TRUE(parsed) << value.literal();
+    EXPECT_TRUE(same_value_and_type(*parsed->evaluate(Environment{}), value)) << value.literal();
+  }
 }
 
 TEST(Value, EqualityIsByNumber) {

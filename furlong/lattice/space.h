@@ -15,8 +15,10 @@ namespace furlong::lattice {
 /// thread safe. Constraints may name problem parameters and device facts through `facts`.
 class Space {
  public:
-  /// `invalid` when a constraint names something that is neither a knob nor in `facts`; `exhausted`
-  /// when the index would pass `max_nodes`.
+  /// A knob's `requires` restricts it as in Lattice::satisfies. `invalid` when a constraint names something
+  /// that is neither a knob nor in `facts`, or has no value (a division by zero) at a point that no other
+  /// constraint excludes; `exhausted` when the index would pass `max_nodes` entries (some 24 bytes each) or
+  /// there are more than 2^64-1 valid points. How it works: docs/lattice.md.
   static Result<Space> build(const Lattice& lattice, const Lookup& facts, std::size_t max_nodes = 50'000'000);
   ~Space();
   Space(Space&&) noexcept;
@@ -25,16 +27,18 @@ class Space {
   std::uint64_t count() const;
   /// Size of the whole product, valid or not (saturates at 2^64-1).
   std::uint64_t product() const;
-  /// i < count().
+  /// i < count(); past it the first value of every knob. O(knobs · log values), as index_of.
   Point at(std::uint64_t i) const;
   /// Position of a valid point; nullopt when it is not one.
   std::optional<std::uint64_t> index_of(const Point& point) const;
   /// Uniform over the valid points; count() must not be 0.
   Point random(Random& random) const;
-  /// Valid points that differ in exactly one knob.
+  /// Valid points that differ from it in exactly one knob; the point itself need not be valid. By knob, then
+  /// by value.
   std::vector<Point> neighbours(const Point& point) const;
 
-  /// Pull iterator: for (auto c = space.begin_cursor(); c.valid(); c.next()) use(c.point());
+  /// Pull iterator, in order; it must not outlive the space (which may be moved meanwhile): for (auto c =
+  /// space.begin_cursor(); c.valid(); c.next()) use(c.point());
   class Cursor;
   Cursor begin_cursor() const;
 

@@ -89,8 +89,9 @@ class Builder {
     }
     // Conditions that end at a layer first: they exclude most and cost least.
     for (auto& list : touching_)
-      std::stable_sort(list.begin(), list.end(),
-                       [](const Touch& a, const Touch& b) { return a.completes > b.completes; });
+      std::sort(list.begin(), list.end(), [](const Touch& a, const Touch& b) {
+        return a.completes != b.completes ? a.completes : a.residual < b.residual;
+      });
   }
 
   Result<GroupResult> run() {
