@@ -11,7 +11,7 @@ std::string emit_host(const LotteryProgram& program, const Geometry& geometry, c
   text +=
       "#define DATASET_LOAD(address) (*(address))\n"
       "#ifndef LANES\n"
-      "#define LANES 8\n"
+      "#define LANES 16\n"
       "#endif\n"
       "\n"
       "#include <stdint.h>\n"

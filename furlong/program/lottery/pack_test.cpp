@@ -44,7 +44,7 @@ TEST(LotteryPack, SameParametersSameBytes) {
 // pack of every epoch: packs that were made before keep theirs and still race.
 TEST(LotteryPack, GoldenHash) {
   EXPECT_EQ(pack_hash(demonstration_pack()).hex(),
-            "62eadecf35b8a97c42ec6c90d7a9ef6612c16be41704e11a28df52b501148752");
+            "1c82a45a1e07d54980ba1e45b0b5f542c52bb5d57ddba6753a9c6fe8de7a8ac4");
 }
 
 TEST(LotteryPack, HoldsTextsVectorsAndParameters) {
