@@ -1,3 +1,4 @@
+// FILTER, the edge, is a constant here; the argument `filter` is for the reference.
 // Knobs: BX × BY work-items a group, WX × WY results a work-item, STAGED through local memory, UNROLL the filter's row.
 #define TILE_X (BX * WX)
 #define TILE_Y (BY * WY)
@@ -10,7 +11,7 @@
 #endif
 
 __kernel void convolution(__global const float* image, __global const float* weights, __global float* out, uint width,
-                          uint height) {
+                          uint height, uint filter) {
   const uint image_width = width + FILTER - 1, image_height = height + FILTER - 1;
   const uint left = get_group_id(0) * TILE_X, top = get_group_id(1) * TILE_Y;
 #if STAGED
