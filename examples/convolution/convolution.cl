@@ -22,7 +22,7 @@ __kernel void convolution(__global const float* image, __global const float* wei
   barrier(CLK_LOCAL_MEM_FENCE);
 #define PIXEL(x, y) stage[y][x]
 #else
-#define PIXEL(x, y) image[min(top + (y), image_height - 1) * image_width + min(left + (x), image_width - 1)]
+#define PIXEL(x, y) image[min((uint)(top + (y)), image_height - 1) * image_width + min((uint)(left + (x)), image_width - 1)]
 #endif
   float sums[WY][WX];
   for (uint j = 0; j < WY; ++j)
