@@ -221,7 +221,9 @@ TEST(LotteryTextsWithNvrtc, EveryCudaVariantCompilesForEveryGeneration) {
       if (!compiled.insert(plan->source_hash).second) continue;
       auto cubin = nvrtc->compile(request_of(*plan, device::Language::cuda), arch);
       ASSERT_TRUE(cubin) << arch << ": " << plan->name << ": " << cubin.error().text();
-      EXPECT_EQ(cubin->spill_bytes.value_or(0), 0u) << arch << ": " << plan->name;
+      if (plan->name != "r32") {  // a cap may spill: that is its trade-off
+        EXPECT_EQ(cubin->spill_bytes.value_or(0), 0u) << arch << ": " << plan->name;
+      }
       made[plan->name] = *std::move(cubin);
     }
     EXPECT_EQ(made.size(), 11u);
