@@ -146,7 +146,7 @@ void hold_to_bounds(const Row& row, Bench& bench) {
   const double slack = bench.smoke() ? kSmokePause : 1;
   for (const Field field : kFields)
     bench.at_least(fmt::format("{}: interval coverage ({})", label, field_name(field)),
-                   row.of(field).coverage, kCoverage);
+                   row.of(field).coverage, coverage);
   if (!row.scene->trace) return;
   for (const Field field : kPausedFields) {
     bench.at_most(fmt::format("{}: median pause in ms ({})", label, field_name(field)),
