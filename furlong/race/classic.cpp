@@ -63,7 +63,7 @@ Status Race::classic() {
     record.at_s = 1e-3 * (now_ms() - first_ms_);
     rounds.emplace_back();
     FURLONG_CHECK(classic_round(rounds.back(), record));
-    record.telemetry = context_.device->telemetry();
+    record.telemetry = read_telemetry(context_);
     outcome_.heats.push_back(std::move(record));
   }
   for (;;) {

@@ -40,7 +40,7 @@ Result<EnergyWindow> measure(const Context& context, const Options& options, Sam
   const WindowPlan plan = plan_window(entrant.estimate_ms, entrant.estimate_ms, kSliceMs, true);
   FURLONG_CHECK(
       sampler.window(entrant, plan));  // the card is at this variant's power when the counter is read
-  const auto before = context.device->telemetry().energy_j;
+  const auto before = read_telemetry(context).energy_j;
   const double start = context.clock->now_ms();
   double launches = 0;
   while (launches == 0 || context.clock->now_ms() - start < 1e3 * options.energy_window_s) {
@@ -49,7 +49,7 @@ Result<EnergyWindow> measure(const Context& context, const Options& options, Sam
     launches += static_cast<double>(plan.repeats) * plan.batch;
   }
   const double elapsed_s = 1e-3 * (context.clock->now_ms() - start);
-  const auto after = context.device->telemetry().energy_j;
+  const auto after = read_telemetry(context).energy_j;
   if (!before || !after || !(*after > *before))
     return fail(Code::unavailable, "the energy counter of {} stood still", context.device->facts().address());
   const double joules = *after - *before;
@@ -85,7 +85,7 @@ Result<std::optional<stats::Heat>> Race::take_energy(const std::vector<Entrant*>
     double& cost = place == 0 && std::isfinite(heat.cost[0]) ? heat.base_again : heat.cost[place];
     cost = window->joules_per_unit;
   }
-  record.telemetry = context_.device->telemetry();
+  record.telemetry = read_telemetry(context_);
   outcome_.heats.push_back(std::move(record));
   return std::optional<stats::Heat>(std::move(heat));
 }

@@ -100,6 +100,32 @@ TEST(Faults, ALostDeviceNamesAndQuarantinesTheCulprit) {
   }
 }
 
+TEST(Faults, ALostDeviceIsOpenedAgainAndTheRaceBeginsAnew) {
+  Stage stage;
+  stage.sim.timing.gain = {{"u2", 0.05}, {"u4", 0.03}};
+  plant(stage, "u2", SimFault::trap, 60);
+  plant(stage, "u8", SimFault::device_lost);
+  stage.open();
+  std::vector<std::unique_ptr<device::Device>> opened;
+  Kept kept;
+  stage.context.kept = &kept;
+  stage.context.reopen = [&]() -> Result<device::Device*> {
+    EXPECT_FALSE(kept.buffers) << "buffers of the lost device are still there";
+    stage.clock->advance_ns(1'500'000'000);
+    FURLONG_TRY(opened.emplace_back(), stage.driver->open(0));
+    return opened.back().get();
+  };
+  const Outcome outcome = stage.outcome("u2,u4,u8");
+  EXPECT_EQ(opened.size(), 2u);
+  EXPECT_EQ(variant(outcome, "u2").exit, Exit::launch);
+  EXPECT_EQ(variant(outcome, "u8").exit, Exit::launch);
+  EXPECT_EQ(winner_of(outcome), "u4") << outcome.sentence;
+  ASSERT_EQ(outcome.notes.size(), 2u);
+  EXPECT_NE(outcome.notes[0].find("open again after 1.5 s"), std::string::npos) << outcome.notes[0];
+  EXPECT_GT(outcome.total_ms, 3000) << "the time that it took is not counted";
+  kept = {};  // before the devices
+}
+
 TEST(Faults, ABaseThatFailsWhileItRunsIsTheError) {
   Stage stage;
   plant(stage, "base", SimFault::hang);

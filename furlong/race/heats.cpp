@@ -28,7 +28,7 @@ double potential_gain(const stats::Elimination& state) {
 std::optional<std::string> Race::why_end_before(double next_pause_ms) const {
   if (base_ready_ms_ > 0 && since_base_s() > options_.budget_s)
     return fmt::format("the budget of {:g} s is used up", options_.budget_s);
-  const double paused = sampler_->paused_ms() + held_ms_;
+  const double paused = paused_ms() + held_ms_;
   if (options_.max_pause_ms > 0 && paused + next_pause_ms > options_.max_pause_ms)
     return fmt::format("the next heat would pass the pause cap of {:g} ms ({:.0f} ms used)",
                        options_.max_pause_ms, paused);
@@ -49,7 +49,7 @@ std::optional<std::string> Race::why_end(const stats::Elimination& state) {
   if (options_.horizon_s > 0) {
     const double gain = potential_gain(state);
     const double worth_ms = 1e3 * options_.horizon_s * gain;
-    if (std::isfinite(gain) && sampler_->paused_ms() + next_ms > worth_ms)
+    if (std::isfinite(gain) && paused_ms() + next_ms > worth_ms)
       return fmt::format("at most {:.2f}% is left to win, which over {:g} s does not pay for more pause",
                          100 * gain, options_.horizon_s);
   }

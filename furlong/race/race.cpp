@@ -19,6 +19,7 @@ constexpr double kMostBudget_s = 540;
 constexpr double kCompileShare = 0.5;  // of the budget: heats need the rest
 constexpr double kTrialShare = 0.5;
 constexpr double kProgressEvery_ms = 100;
+constexpr double kShort_ms = 0.05;
 
 /// Threads of the largest block of a pipeline.
 double block_threads(const std::vector<program::LaunchPlan>& pipeline) {
@@ -31,12 +32,15 @@ double block_threads(const std::vector<program::LaunchPlan>& pipeline) {
 }  // namespace
 
 Race::Race(const program::Instance& instance, std::span<const lattice::Point> points, const Options& options,
-           const Context& context)
-    : instance_(instance), points_(points), options_(options), context_(context) {}
+           const Context& context, const Earlier& earlier)
+    : instance_(instance),
+      points_(points),
+      options_(options),
+      context_(context),
+      earlier_(earlier),
+      held_ms_(earlier.held_ms) {}
 
 Status Race::check_request() const {
-  if (context_.device == nullptr || context_.clock == nullptr)
-    return fail(Code::invalid, "a race needs a device and a clock");
   if (points_.empty() || points_[0] != instance_.lattice().base())
     return fail(Code::invalid, "the first point of a race is base");
   std::set<lattice::Point> seen;
@@ -47,7 +51,7 @@ Status Race::check_request() const {
       !(options_.classic_window_s > 0) || !(options_.energy_window_s > 0))
     return fail(Code::invalid, "window, budget and rounds of a race are above 0");
   if (!(options_.rules.threshold >= 0)) return fail(Code::invalid, "the threshold of a race is 0 or more");
-  if (options_.metric == Metric::energy && !context_.device->telemetry().energy_j)
+  if (options_.metric == Metric::energy && !read_telemetry(context_).energy_j)
     return fail(Code::unavailable, "{} has no energy counter: race by rate",
                 context_.device->facts().address());
   return {};
@@ -89,6 +93,7 @@ Status Race::enter() {
   outcome_.device = context_.device->facts();
   outcome_.seed = options_.seed;
   outcome_.metric = options_.metric;
+  outcome_.notes = earlier_.notes;
   if (options_.budget_s > kMostBudget_s) {
     outcome_.notes.push_back(
         fmt::format("the budget of {:g} s was cut to {:g} s", options_.budget_s, kMostBudget_s));
@@ -104,6 +109,11 @@ Status Race::enter() {
     entrant.outcome = &outcome;
     entrant.plan.name = outcome.name = lattice::variant_name(instance_.lattice(), points_[i]);
     outcome.gain = outcome.low = outcome.high = std::numeric_limits<double>::quiet_NaN();
+    if (const auto lost = earlier_.lost.find(i); lost != earlier_.lost.end()) {
+      outcome.exit = Exit::launch;
+      outcome.why = lost->second;
+      continue;
+    }
     auto plan = instance_.plan(points_[i]);
     auto work = instance_.work(points_[i]);
     if (plan && work) {
@@ -258,6 +268,7 @@ Status Race::set_up_buffers() {
   if (context_.kept != nullptr && context_.kept->buffers &&
       context_.kept->buffers->fits(*context_.device, instance_.program(), room)) {
     buffers_ = context_.kept->buffers;
+    buffers_->forget();
   } else {
     const Hold hold(context_);
     FURLONG_TRY(buffers_,
@@ -311,13 +322,18 @@ Status Race::aim() {
   }
   sampler_.emplace(context_, options_, *buffers_, *timed, entrants_.size());
   FURLONG_CHECK(sampler_->prepare());
-  return sampler_->estimate(
-      everyone(), [&](Entrant& entrant, const Error& error) { return on_failure(entrant, error, "timing"); });
+  FURLONG_CHECK(sampler_->estimate(everyone(), [&](Entrant& entrant, const Error& error) {
+    return on_failure(entrant, error, "timing");
+  }));
+  if (options_.cache == CacheState::cold && entrants_[0].estimate_ms < kShort_ms)
+    outcome_.notes.push_back(
+        "with cold caches each launch is timed alone: kernels under 50 µs scatter widely");
+  return {};
 }
 
 Result<Outcome> Race::run() {
   FURLONG_CHECK(check_request());
-  start_ms_ = now_ms();
+  start_ms_ = earlier_.start_ms.value_or(now_ms());
   FURLONG_CHECK(enter());
   FURLONG_CHECK(fit_check());
   FURLONG_CHECK(describe_all());
@@ -341,9 +357,40 @@ Result<Outcome> Race::run() {
   return std::move(outcome_);
 }
 
+bool Race::lost_device(Earlier& earlier) const {
+  if (!took_device_) return false;
+  earlier.lost[*took_device_] = outcome_.variants[*took_device_].why;
+  earlier.paused_ms = paused_ms();
+  earlier.held_ms = held_ms_;
+  earlier.start_ms = start_ms_;
+  return true;
+}
+
 Result<Outcome> run(const program::Instance& instance, std::span<const lattice::Point> points,
                     const Options& options, const Context& context) {
-  return Race(instance, points, options, context).run();
+  if (context.device == nullptr || context.clock == nullptr)
+    return fail(Code::invalid, "a race needs a device and a clock");
+  Context current = context;
+  Earlier earlier;
+  for (;;) {
+    auto race = std::make_unique<Race>(instance, points, options, current, earlier);
+    Result<Outcome> outcome = race->run();
+    // What the race made goes while nobody else uses the device.
+    const Hold hold(current);
+    Earlier next = earlier;
+    const bool lost = !outcome && race->lost_device(next);
+    race.reset();
+    if (!lost || !context.reopen) return outcome;
+    if (context.kept != nullptr) *context.kept = {};
+    const double before = context.clock->now_ms();
+    auto device = context.reopen();
+    if (!device) return std::move(device).error().with(outcome.error().text());
+    next.notes.push_back(fmt::format("{}; it was open again after {:.1f} s, and the race began anew",
+                                     outcome.error().message(), 1e-3 * (context.clock->now_ms() - before)));
+    if (current.host == current.device) current.host = *device;
+    current.device = *device;
+    earlier = std::move(next);
+  }
 }
 
 }  // namespace furlong::race

@@ -139,6 +139,10 @@ struct Context {
   Processes* processes = nullptr;  ///< starts the trial; null: the system's
   std::function<void(const Progress&)> progress;
   std::stop_token stop;
+  /// Opens the device again after a variant took it with it; everything that the race made on the old one is
+  /// gone by then. The race then begins anew without that variant, and notes the time that it took. Empty: a
+  /// lost device ends the race. When `host` is the same device it is replaced too.
+  std::function<Result<device::Device*>()> reopen;
   /// A device that others use too is held between these calls only: for one gate of one variant or one window
   /// at a time. Compiling needs no hold. Both or neither.
   std::function<void()> acquire, release;
@@ -148,8 +152,8 @@ struct Context {
 };
 
 /// Runs one race of `points` (base first, none twice; else `invalid`). Errors: base failed its gate or
-/// nothing could be timed → `mismatch` or the cause; a lost device → `unavailable`, naming the variant that
-/// ran (it is quarantined: open the device again and race again); stopped → `timeout`, within one window. A
+/// nothing could be timed → `mismatch` or the cause; a device that is lost and not opened again →
+/// `unavailable`, naming the variant that ran (it is quarantined); stopped → `timeout`, within one window. A
 /// failing variant is no error: it is out, with why. Deterministic on a virtual clock. Two races at once need
 /// two devices; nothing else is shared.
 Result<Outcome> run(const program::Instance& instance, std::span<const lattice::Point> points,

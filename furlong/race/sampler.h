@@ -59,9 +59,10 @@ class Sampler {
   Result<std::vector<double>> window(Entrant& entrant, const WindowPlan& plan);
 
   double paused_ms() const { return paused_ms_; }
-  void add_pause(double ms) { paused_ms_ += ms; }
 
  private:
+  Result<std::vector<double>> undisturbed_window(Entrant& entrant, const WindowPlan& plan, bool& descheduled);
+
   const Context& context_;
   const Options& options_;
   Buffers& buffers_;

@@ -76,11 +76,11 @@ Status Race::on_failure(Entrant& entrant, const Error& error, std::string_view d
     if (fault == Fault::wrong) return fail(Code::mismatch, "base failed its gate: {}", error.text());
     return Error(error).with(fmt::format("base, {}", doing));
   }
-  if ((fault == Fault::hang || fault == Fault::trap) && !device_answers())
-    return fail(Code::unavailable, "{} was lost while '{}' ran ({}){}; open it again and race again",
-                outcome_.device.address(), entrant.name(), error.text(),
-                context_.quarantine != nullptr ? "; the variant is quarantined" : "");
-  return {};
+  if ((fault != Fault::hang && fault != Fault::trap) || device_answers()) return {};
+  took_device_ = entrant.index;
+  return fail(Code::unavailable, "{} was lost while '{}' ran ({}){}", outcome_.device.address(),
+              entrant.name(), error.text(),
+              context_.quarantine != nullptr ? "; the variant is quarantined" : "");
 }
 
 }  // namespace furlong::race

@@ -25,4 +25,10 @@ class Hold {
   double start_ms_ = 0;
 };
 
+/// Telemetry of a device that others may be using.
+inline device::Telemetry read_telemetry(const Context& context) {
+  const Hold hold(context);
+  return context.device->telemetry();
+}
+
 }  // namespace furlong::race

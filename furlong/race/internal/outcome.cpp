@@ -87,7 +87,7 @@ std::string Race::sentence() const {
 void Race::conclude() {
   rates();
   share_with_duplicates();
-  outcome_.paused_ms = sampler_->paused_ms();
+  outcome_.paused_ms = paused_ms();
   const bool all_copies = std::all_of(outcome_.variants.begin() + 1, outcome_.variants.end(),
                                       [](const VariantOutcome& v) { return v.exit == Exit::duplicate; });
   bool compared = all_copies && outcome_.variants.size() > 1;

@@ -1,6 +1,7 @@
 #pragma once
 // One race in hand: what its steps share. race.cpp has the order of the steps, the other files one step each.
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,11 +15,21 @@
 
 namespace furlong::race {
 
+/// What earlier attempts at the same race left: they ended with the device.
+struct Earlier {
+  std::map<std::size_t, std::string> lost;  ///< who took the device with it, by variant: why
+  double paused_ms = 0, held_ms = 0;
+  std::optional<double> start_ms;
+  std::vector<std::string> notes;
+};
+
 class Race {
  public:
   Race(const program::Instance& instance, std::span<const lattice::Point> points, const Options& options,
-       const Context& context);
+       const Context& context, const Earlier& earlier);
   Result<Outcome> run();
+  /// Whether the race ended because a variant took the device; if so `earlier` learns of it.
+  bool lost_device(Earlier& earlier) const;
 
  private:
   // Before the heats (race.cpp).
@@ -53,6 +64,7 @@ class Race {
   /// on.
   Status on_failure(Entrant& entrant, const Error& error, std::string_view doing);
   bool device_answers();
+  double paused_ms() const { return earlier_.paused_ms + (sampler_ ? sampler_->paused_ms() : 0); }
   void remember(const Entrant& entrant, bool good, const std::string& why, const std::string& evidence);
 
   // The end (outcome.cpp).
@@ -74,6 +86,8 @@ class Race {
   std::span<const lattice::Point> points_;
   Options options_;
   const Context& context_;
+  const Earlier& earlier_;
+  std::optional<std::size_t> took_device_;
   Outcome outcome_;
   std::vector<Entrant> entrants_;
   std::optional<Gate> gate_;
