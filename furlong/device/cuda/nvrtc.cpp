@@ -1,10 +1,9 @@
 #include "furlong/device/cuda/nvrtc.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
 
 #include "furlong/base/hash.h"
 #include "furlong/base/os/clock.h"
@@ -118,14 +117,22 @@ std::optional<fs::path> library_in(const fs::path& folder) {
   });
 }
 
+// Where the loader found a library that was opened by its bare name; empty when that is not known.
+std::string mapped_file(const std::string& name) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t at = line.find('/');
+    if (at != std::string::npos && line.find("/" + name, at) != std::string::npos) return line.substr(at);
+  }
+  return "";
+}
+
 // Headers of the toolkit that the library belongs to (cuda_fp16.h, mma.h; cooperative groups need cccl).
-std::vector<std::string> toolkit_includes(const Symbols& symbols) {
+std::vector<std::string> toolkit_includes(const std::string& library) {
   std::vector<std::string> options;
-  Dl_info where{};  // a library found on the loader's path has no folder in its name
-  if (dladdr(reinterpret_cast<void*>(symbols.get_version), &where) == 0 || where.dli_fname == nullptr)
-    return options;
   std::error_code ignored;
-  const fs::path real = fs::canonical(where.dli_fname, ignored);
+  const bool bare = library.find('/') == std::string::npos;
+  const fs::path real = fs::canonical(bare ? mapped_file(library) : library, ignored);
   if (ignored) return options;
   const fs::path root = real.parent_path().parent_path();
   for (const fs::path& folder : {root / "include", root / "include" / "cccl"}) {
@@ -306,8 +313,8 @@ Result<Nvrtc> Nvrtc::open(const fs::path& path) {
   if (const Code32 code = symbols.get_version(&major, &minor); code != kSuccess) {
     return fail(Code::incompatible, "{} does not tell its version: {}", path.string(), symbols.error(code));
   }
-  auto loaded =
-      std::make_shared<Loaded>(Loaded{std::move(library), symbols, major, minor, toolkit_includes(symbols)});
+  auto loaded = std::make_shared<Loaded>(
+      Loaded{std::move(library), symbols, major, minor, toolkit_includes(path.string())});
   return Nvrtc(std::move(loaded));
 }
 

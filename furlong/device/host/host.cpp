@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "furlong/base/os/memory.h"
+#include "furlong/base/os/paths.h"
 #include "furlong/base/text.h"
 #include "furlong/device/host/internal/cpu.h"
 #include "furlong/device/host/internal/device.h"
@@ -15,6 +16,7 @@ namespace {
 // launch rule that is right here is then right on a card.
 constexpr int kMaxThreadsPerBlock = 1024;
 constexpr std::uint64_t kMaxSharedBytes = 256 << 10;
+constexpr std::size_t kMostCachedObjects = 4000;  // of some 20 KiB each
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 // To whole GiB: the system's total moves by a few MiB from kernel to kernel, and the silicon does not.
@@ -66,6 +68,7 @@ class HostDriver : public Driver {
     const host::Cpu cpu = host::this_cpu();
     Facts facts = host_facts(cpu, compiler.version);
     const int threads = facts.silicon.multiprocessors;
+    host::prune_cache(cache_folder() / "host", kMostCachedObjects);
     return std::unique_ptr<Device>(
         new host::HostDevice(std::move(facts), std::move(compiler), cpu.model + " " + cpu.features, threads));
   }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "furlong/base/random.h"
 #include "furlong/device/conformance/gtest.h"
 #include "furlong/device/host/internal/buffer.h"
+#include "furlong/device/host/internal/compiler.h"
 #include "furlong/device/host/internal/cpu.h"
 #include "furlong/device/host/internal/elf.h"
 #include "furlong/device/host/internal/pool.h"
@@ -24,26 +26,11 @@ FURLONG_CONFORMANCE(host, make_host_driver());
 
 namespace {
 
-// No test may touch the user's own cache.
-class PrivateCache : public ::testing::Environment {
- public:
-  void SetUp() override {
-    auto folder = TemporaryFolder::make("furlong-host-test");
-    ASSERT_TRUE(folder) << folder.error().text();
-    folder_.emplace(std::move(*folder));
-    setenv("FURLONG_CACHE_DIR", folder_->path().c_str(), 1);
-  }
-  void TearDown() override { folder_.reset(); }
-  const std::filesystem::path& path() const { return folder_->path(); }
-
- private:
-  std::optional<TemporaryFolder> folder_;
-};
-PrivateCache* const kPrivateCache = [] {
-  auto* made = new PrivateCache;  // owned by googletest
-  ::testing::AddGlobalTestEnvironment(made);
-  return made;
-}();
+// No test may touch the user's own cache. This one is shared by all test programs, each of which runs one
+// test.
+const std::string kTestCache =
+    (std::filesystem::temp_directory_path() / fmt::format("furlong-host-tests-{}", getuid())).string();
+const int kTestCacheChosen = setenv("FURLONG_CACHE_DIR", kTestCache.c_str(), 1);
 
 using ::testing::HasSubstr;
 
@@ -89,7 +76,7 @@ class HostTest : public ::testing::Test {
     ASSERT_TRUE(device) << device.error().text();
     device_ = std::move(*device);
   }
-  void TearDown() override { setenv("FURLONG_CACHE_DIR", kPrivateCache->path().c_str(), 1); }
+  void TearDown() override { setenv("FURLONG_CACHE_DIR", kTestCache.c_str(), 1); }
 
   static CompileRequest request(std::string source, std::string entry) {
     CompileRequest made;
@@ -337,6 +324,25 @@ TEST_F(HostTest, ADamagedCacheEntryIsCompiledAnew) {
     EXPECT_FALSE(again->facts().from_cache);
     EXPECT_FALSE(again->facts().code_hash.empty());
   }
+}
+
+TEST_F(HostTest, TheOldestObjectsLeaveAFullCache) {
+  const auto cache = folder_->path() / "full";
+  for (int i = 0; i < 10; ++i) {
+    for (const char* suffix : {".so", ".log"}) {
+      const auto file = cache / (std::to_string(i) + suffix);
+      ASSERT_TRUE(system_files().write_atomic(file, "x"));
+      std::filesystem::last_write_time(file,
+                                       std::filesystem::file_time_type::clock::now() - std::chrono::hours(i));
+    }
+  }
+  host::prune_cache(cache, 10);
+  EXPECT_EQ(system_files().list(cache)->size(), 20u);
+  host::prune_cache(cache, 9);  // down to three quarters of it
+  EXPECT_EQ(*system_files().list(cache),
+            (std::vector<std::string>{"0.log", "0.so", "1.log", "1.so", "2.log", "2.so", "3.log", "3.so",
+                                      "4.log", "4.so", "5.log", "5.so"}));
+  host::prune_cache(folder_->path() / "absent", 1);
 }
 
 TEST_F(HostTest, ACacheThatCannotBeWrittenIsNoError) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -18,21 +19,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// PoCL's own cache, away from the user's.
-class PrivateCache : public ::testing::Environment {
- public:
-  void SetUp() override {
-    auto folder = TemporaryFolder::make("furlong-opencl-test");
-    ASSERT_TRUE(folder) << folder.error().text();
-    folder_.emplace(std::move(*folder));
-    setenv("POCL_CACHE_DIR", folder_->path().c_str(), 1);
-  }
-  void TearDown() override { folder_.reset(); }
-
- private:
-  std::optional<TemporaryFolder> folder_;
-};
-const ::testing::Environment* const kPrivateCache = ::testing::AddGlobalTestEnvironment(new PrivateCache);
+// PoCL's own cache, away from the user's, and shared by all test programs, each of which runs one test.
+const std::string kTestCache =
+    (std::filesystem::temp_directory_path() / fmt::format("furlong-opencl-tests-{}", getuid())).string();
+const int kTestCacheChosen = setenv("POCL_CACHE_DIR", kTestCache.c_str(), 1);
 
 class OpenClTest : public ::testing::Test {
  protected:

@@ -1,5 +1,6 @@
 #include "furlong/device/host/internal/compiler.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -174,6 +175,25 @@ Result<Compiled> compile_unit(const Compiler& compiler, const CompileRequest& re
   if (!stored) log_warning("the kernel cache cannot be written: {}", stored.error().text());
   FURLONG_TRY(Library library, Library::open(stored ? kept.string() : job.object()));
   return Compiled{std::move(library), std::move(log), elf_code_hash(as_bytes(bytes)), false};
+}
+
+void prune_cache(const std::filesystem::path& cache, std::size_t most) {
+  namespace fs = std::filesystem;
+  std::vector<std::pair<fs::file_time_type, fs::path>> objects;
+  std::error_code error;
+  for (fs::directory_iterator entry(cache, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() != ".so") continue;
+    std::error_code gone;
+    const fs::file_time_type when = fs::last_write_time(entry->path(), gone);
+    if (!gone) objects.emplace_back(when, entry->path());
+  }
+  if (objects.size() <= most) return;
+  std::sort(objects.begin(), objects.end());
+  objects.resize(objects.size() - most * 3 / 4);
+  for (auto& [when, object] : objects) {
+    fs::remove(object, error);
+    fs::remove(object.replace_extension(".log"), error);
+  }
 }
 
 }  // namespace furlong::device::host

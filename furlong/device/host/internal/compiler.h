@@ -37,4 +37,8 @@ Result<Compiled> compile_unit(const Compiler& compiler, const CompileRequest& re
                               const std::string& unit, std::string_view cpu_identity,
                               const std::filesystem::path& cache, std::stop_token stop);
 
+/// Removes the oldest objects, down to three quarters of `most`, when there are more than `most`. What cannot
+/// be removed stays: another process may be at it.
+void prune_cache(const std::filesystem::path& cache, std::size_t most);
+
 }  // namespace furlong::device::host

