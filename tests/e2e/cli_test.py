@@ -74,6 +74,7 @@ class Cli(Case):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(self.run_furlong("help-pages", "--out", folder).returncode, 0)
             there = os.path.join(SOURCE, "docs/cli")
+            self.assertTrue(os.path.isdir(there), "docs/cli is not there: run ./dev docs")
             self.assertEqual(sorted(os.listdir(folder)), sorted(os.listdir(there)), "run ./dev docs")
             for name in os.listdir(folder):
                 with open(os.path.join(folder, name), encoding="utf-8") as new, open(os.path.join(there, name), encoding="utf-8") as old:

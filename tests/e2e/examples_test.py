@@ -61,11 +61,9 @@ class Examples(Case):
         variant, right, wrong = WRONG[name]
         program = self.example(name)
         kernel = os.path.join(os.path.dirname(program), name + ".cpp")
-        with open(kernel, encoding="utf-8") as file:
-            text = file.read()
+        text = self.read(kernel)
         self.assertEqual(text.count(right), 1, f"{name}.cpp: the text to edit is not there once: {right}")
-        with open(kernel, "w", encoding="utf-8") as file:
-            file.write(text.replace(right, wrong))
+        self.write(kernel, text.replace(right, wrong))
         variants = self.race(program, "host:0", variant)
         self.assertEqual(variants[variant].get("exit"), "gate", variants[variant])
         self.assertFalse(variants[variant]["gated"])

@@ -47,8 +47,7 @@ class Guide(Case):
         run = self.run_furlong("init", self.kernel())
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn(run.stdout.strip(), GUIDE)
-        with open(self.path("kernels/row_sums.toml"), encoding="utf-8") as file:
-            first = file.read()
+        first = self.read(self.path("kernels/row_sums.toml"))
         self.assertIn(block_with("# FILL IN"), first)
         run = self.run_furlong("knobs", "lint", "kernels/row_sums.toml")  # a first file reads, whatever it guessed
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
@@ -80,17 +79,14 @@ class Guide(Case):
         for v in race["variants"]:
             self.assertTrue(v["gated"] or v.get("same_code_as"), v)
         self.assertIn("row_sums_reference", run.stdout)
-        with open(self.path("race.html"), encoding="utf-8") as file:
-            self.assertIn("row_sums", file.read())
+        self.assertIn("row_sums", self.read(self.path("race.html")))
         run = self.run_furlong("export", "race.json", "--header", "row_sums_choices.h", "--json", "row_sums_choices.json")
         self.assertEqual((run.returncode, run.stdout), (0, "row_sums_choices.h\nrow_sums_choices.json\n"), run.stderr)
         self.use_compiles()
-        with open(self.path("row_sums_choices.json"), encoding="utf-8") as file:
-            choice = json.load(file)["choices"][0]
+        choice = json.loads(self.read(self.path("row_sums_choices.json")))["choices"][0]
         self.assertEqual(choice["variant"], race["winner"])
         self.assertRegex(choice["defines"], r"^-DROWS=\d+ -DSUMS=\d+$")
-        with open(self.path("row_sums_choices.h"), encoding="utf-8") as file:
-            header = file.read()
+        header = self.read(self.path("row_sums_choices.h"))
         self.assertRegex(header, r"#define ROW_SUMS_\w+_ROWS1024_ROWS \d+\n#define ROW_SUMS_\w+_ROWS1024_SUMS \d+\n")
 
     def use_compiles(self):
@@ -110,8 +106,7 @@ class Guide(Case):
             self.assertIn(columns, run.stdout)
         run = self.run_furlong("export", "race.json", "--header", "row_sums_choices.h")
         self.assertEqual(run.returncode, 0, run.stderr)
-        with open(self.path("row_sums_choices.h"), encoding="utf-8") as file:
-            header = file.read()
+        header = self.read(self.path("row_sums_choices.h"))
         self.assertEqual(len(re.findall(r'^  \{".*"-DROWS=', header, re.MULTILINE)), 2, header)
         self.use_compiles()
 

@@ -24,7 +24,7 @@ class Race(Case):
         self.assertIn(race["verdict"], ("winner", "dead-heat", "out-of-budget"))
         for v in race["variants"]:
             self.assertTrue(v["gated"] or v.get("same_code_as"), v)
-        page = open(self.path("race.html"), encoding="utf-8").read()
+        page = self.read(self.path("race.html"))
         for heading in ("Gain over base", "Heats over time", "Elimination order", "Clock and power", "Knob effects"):
             self.assertIn(heading, page)
         self.assertNotIn("http://", page.replace("http://www.w3.org", ""))
@@ -125,7 +125,7 @@ class PlantedFaults(Case):
 
     def test_memory_that_is_not_there(self):
         program = self.host_program(GOOD_LOOP)
-        text = open(program, encoding="utf-8").read().replace('size = "n"\ndirection', 'size = "n * 1000000000"\ndirection')
+        text = self.read(program).replace('size = "n"\ndirection', 'size = "n * 1000000000"\ndirection')
         self.write("planted.toml", text)
         run = self.run_furlong("race", program, *QUICK, "--quiet")
         self.assertIn(run.returncode, (2, 3))
@@ -141,7 +141,7 @@ class PlantedFaults(Case):
 class BadFiles(Case):
     def message(self, edit, *words, code=2):
         program = self.host_program(GOOD_LOOP)
-        self.write("planted.toml", edit(open(program, encoding="utf-8").read()))
+        self.write("planted.toml", edit(self.read(program)))
         run = self.run_furlong("race", program, "--device", "host:0", "--quiet")
         self.assertEqual(run.returncode, code, run.stderr)
         for word in words:
@@ -163,7 +163,7 @@ class BadFiles(Case):
         knob = 'applies = "rewrite"\nrewrites = [{{ value = 1, anchor = "{}", replace = "" }}]'
         for anchor, what in [("nowhere to be found", "not found"), ("begin", "times")]:
             program = self.host_program(GOOD_LOOP)
-            text = open(program, encoding="utf-8").read().replace('applies = "define"', knob.format(anchor))
+            text = self.read(program).replace('applies = "define"', knob.format(anchor))
             self.write("planted.toml", text)
             run = self.run_furlong("race", program, "--device", "host:0", "--quiet")
             self.assertIn("bad", run.stdout + run.stderr)
@@ -193,10 +193,10 @@ class Packs(Case):
         for name in sorted(glob.glob(os.path.join(pack, "**", "*"), recursive=True)):
             if os.path.isdir(name):
                 continue
-            good = open(name, "rb").read()
+            good = self.read_bytes(name)
             bad = bytearray(good)
             bad[len(bad) // 2] ^= 1
-            open(name, "wb").write(bytes(bad))
+            self.write_bytes(name, bytes(bad))
             run = self.run_furlong("race", pack, "--device", "host:0", "--allow-unsigned", "--quiet")
             self.assertEqual(run.returncode, 2, name)
             self.assertIn("pack", run.stderr)
@@ -204,7 +204,7 @@ class Packs(Case):
             run = self.run_furlong("pack", "verify", pack)
             self.assertNotEqual(run.returncode, 0, name)
             self.assertIn(os.path.basename(name), run.stderr)
-            open(name, "wb").write(good)
+            self.write_bytes(name, good)
         self.assertEqual(self.run_furlong("pack", "verify", pack).returncode, 0)
 
     def test_trust(self):
@@ -228,8 +228,8 @@ class Interrupt(Case):
         for entry in os.listdir("/proc"):
             if entry.isdigit():
                 try:
-                    if self.environment["FURLONG_STATE_DIR"].encode() in open(f"/proc/{entry}/environ", "rb").read() \
-                            and open(f"/proc/{entry}/stat").read().split(") ")[1][0] != "Z":
+                    if self.environment["FURLONG_STATE_DIR"].encode() in self.read_bytes(f"/proc/{entry}/environ") \
+                            and self.read(f"/proc/{entry}/stat").split(") ")[1][0] != "Z":
                         found.append(int(entry))
                 except OSError:
                     pass

@@ -35,6 +35,18 @@ class Case(unittest.TestCase):
             file.write(text)
         return full
 
+    def read(self, full):
+        with open(full, encoding="utf-8") as file:
+            return file.read()
+
+    def read_bytes(self, full):
+        with open(full, "rb") as file:
+            return file.read()
+
+    def write_bytes(self, full, data):
+        with open(full, "wb") as file:
+            file.write(data)
+
     def run_furlong(self, *arguments, environment=None, timeout=240):
         return subprocess.run([FURLONG, *arguments], capture_output=True, text=True, timeout=timeout,
                               env={**self.environment, **(environment or {})}, cwd=self.folder)
