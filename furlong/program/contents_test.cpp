@@ -329,8 +329,9 @@ Bytes numpy_file(std::string_view header, const Bytes& data) {
   while ((padded.size() + 11) % 64 != 0) padded += ' ';
   padded += '\n';
   Bytes file = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<std::uint8_t>(padded.size()), 0};
-  file.insert(file.end(), padded.begin(), padded.end());
-  file.insert(file.end(), data.begin(), data.end());
+  // Appended one by one: g++ 12 sees a false overflow in the range form.
+  for (const char c : padded) file.push_back(static_cast<std::uint8_t>(c));
+  for (const auto byte : data) file.push_back(byte);
   return file;
 }
 

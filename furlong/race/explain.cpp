@@ -27,9 +27,10 @@ std::vector<Turned> turned_knobs(const program::Instance& instance, const lattic
   return list;
 }
 
-/// "it wins where …" without its full stop, so that it fits in a sentence.
+/// "it wins where …" without its full stop and without a "where" of its own, so that it fits in a sentence.
 std::string clause(std::string_view text) {
   std::string out(trim(text));
+  if (out.starts_with("where ")) out.erase(0, 6);
   while (!out.empty() && out.back() == '.') out.pop_back();
   return out;
 }
