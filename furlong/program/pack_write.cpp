@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -104,7 +105,8 @@ Status write_pack(const PackContents& contents, const std::filesystem::path& fol
   const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
   fs::create_directories(parent, error);
   if (error) return system_error(parent, "making the folder", error);
-  Scratch scratch{parent / fmt::format(".{}.new-{}", target.filename().string(), ::getpid())};
+  static std::atomic<unsigned> serial = 0;  // two threads may write two packs of one name
+  Scratch scratch{parent / fmt::format(".{}.new-{}-{}", target.filename().string(), ::getpid(), ++serial)};
   fs::remove_all(scratch.path, error);
   fs::create_directory(scratch.path, error);
   if (error) return system_error(scratch.path, "making the folder", error);

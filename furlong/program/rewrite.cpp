@@ -1,6 +1,7 @@
 #include "furlong/program/rewrite.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "furlong/base/text.h"
 
@@ -42,7 +43,9 @@ Result<std::string> apply_rewrites(std::string_view text, std::span<const Rewrit
                   found.size(), rewrite.expected);
     for (const std::size_t at : found) edits.push_back({at, &rewrite});
   }
-  std::stable_sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) { return a.at < b.at; });
+  std::sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) {
+    return std::pair(a.at, a.rewrite) < std::pair(b.at, b.rewrite);  // all rewrites stand in one array
+  });
   std::string result;
   std::size_t done = 0;
   for (std::size_t i = 0; i < edits.size(); ++i) {
