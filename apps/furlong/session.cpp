@@ -113,7 +113,7 @@ Result<std::unique_ptr<device::Device>> open_device(const device::Registry& regi
 Result<std::shared_ptr<const program::Program>> open_trusted(program::ProgramRequest& request,
                                                              const device::Facts& facts, bool allow_unsigned) {
   if (request.geometry.empty()) request.geometry = facts.runs_on_host_cpu || facts.virtual_time ? "small" : "default";
-  FURLONG_TRY(auto program, program::open_program(request));
+  FURLONG_TRY(auto program, as_input(program::open_program(request)));
   if (!program->trusted && !allow_unsigned) {
     return fail(Code::denied,
                 "{} has no signature by a trusted key, and a pack is code that runs as you. Sign it (furlong pack sign), "

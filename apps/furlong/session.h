@@ -50,6 +50,13 @@ struct ProgramFromJson {
 };
 Result<ProgramFromJson> program_from_json(const Json& json);
 
+/// An input that is not there is the user's to mend (exit 2), not a missing device (exit 4).
+template <class T>
+Result<T> as_input(Result<T> result) {
+  if (result || result.error().code() != Code::unavailable) return result;
+  return Error(Code::invalid, result.error().text());
+}
+
 void print_out(std::string_view text);
 void print_err(std::string_view text);
 

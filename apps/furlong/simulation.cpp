@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "apps/furlong/session.h"
 #include "furlong/base/hash.h"
 #include "furlong/base/os/file.h"
 #include "furlong/base/text.h"
@@ -106,7 +107,7 @@ void Simulation::attach(const program::Instance& instance) {
 Result<std::unique_ptr<device::Device>> Simulation::open(const std::string& address) {
   std::vector<device::SimOptions> devices;
   if (const char* file = std::getenv("FURLONG_SIM")) {
-    FURLONG_TRY(const std::string text, system_files().read(file, 1 << 20));
+    FURLONG_TRY(const std::string text, as_input(system_files().read(file, 1 << 20)));
     FURLONG_TRY(devices, device::parse_sim_options(text, file));
   } else {
     devices.emplace_back();

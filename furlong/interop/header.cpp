@@ -38,8 +38,14 @@ std::string literal(std::string_view text) {
   return out + "\"";
 }
 
-/// Text for a comment: nothing in it may end the comment.
-std::string comment(std::string_view text) { return replace_all(replace_all(text, "*/", "* /"), "\n", " "); }
+/// Text for a comment: nothing in it may end the comment, begin another or join lines.
+std::string comment(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || c == '\\' || c == '?') c = ' ';
+  out = replace_all(out, "*", "* ");
+  return replace_all(out, "/", "/ ");
+}
 
 std::string values_text(const std::vector<std::pair<std::string, lattice::Value>>& values, std::string_view separator) {
   std::vector<std::string> parts;
@@ -72,6 +78,17 @@ Result<std::vector<std::pair<std::string, lattice::Value>>> values_of(const Json
   return values;
 }
 
+Result<std::vector<std::string>> words_of(const Json& object, std::string_view key, std::string_view name) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array()) return fail(Code::invalid, "{}.{} is missing or no list", name, key);
+  std::vector<std::string> words;
+  for (const Json& word : *found) {
+    if (!word.is_string()) return fail(Code::invalid, "{}.{} holds something that is no word", name, key);
+    words.push_back(word.get<std::string>());
+  }
+  return words;
+}
+
 Result<Choice> choice_from_one(const Json& race, std::string_view name) {
   if (!race.is_object()) return fail(Code::invalid, "{} is no object", name);
   FURLONG_TRY(const std::int64_t schema, json_integer(race, "schema", name));
@@ -91,7 +108,11 @@ Result<Choice> choice_from_one(const Json& race, std::string_view name) {
   for (const Json& variant : *variants) {
     FURLONG_TRY(const std::string variant_name, json_string(variant, "name", std::string(name) + ".variants"));
     if (variant_name != choice.variant) continue;
-    FURLONG_TRY(choice.knobs, values_of(variant, "knobs", fmt::format("{}.variants.{}", name, variant_name)));
+    const std::string where = fmt::format("{}.variants.{}", name, variant_name);
+    FURLONG_TRY(choice.knobs, values_of(variant, "knobs", where));
+    FURLONG_TRY(const auto defines, values_of(variant, "defines", where));
+    for (const auto& [macro, value] : defines) choice.defines.emplace_back(macro, value.text());
+    FURLONG_TRY(choice.options, words_of(variant, "options", where));
     if (variant.contains("gain") && variant["gain"].is_number()) choice.gain = variant["gain"].get<double>();
     return choice;
   }
@@ -138,7 +159,8 @@ std::int64_t size_of(const Choice& choice, std::string_view parameter) {
 
 std::string define_options(const Choice& choice) {
   std::vector<std::string> parts;
-  for (const auto& [name, value] : choice.knobs) parts.push_back("-D" + name + "=" + define_value(value));
+  for (const auto& [name, value] : choice.defines) parts.push_back("-D" + name + "=" + value);
+  parts.insert(parts.end(), choice.options.begin(), choice.options.end());
   return join(parts, " ");
 }
 
@@ -205,7 +227,7 @@ Result<std::string> choices_header(std::vector<Choice> choices) {
   for (const Choice& choice : choices) out += macros(choice, upper, parameter);
   out += fmt::format(
       "struct {0}_choice {{\n  const char* card;     /* label */\n  const char* silicon;  /* hash */\n  long long size;       /* {1} */\n"
-      "  const char* problem;\n  const char* variant;\n  const char* defines;  /* for the compiler */\n}};\n\n"
+      "  const char* problem;\n  const char* variant;\n  const char* defines;  /* macros and options for the compiler */\n}};\n\n"
       "static const struct {0}_choice {0}_choices[] = {{\n",
       program, parameter.empty() ? "no size parameter" : comment(parameter));
   for (const Choice& choice : choices)

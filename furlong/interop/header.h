@@ -21,6 +21,8 @@ struct Choice {
   std::vector<std::pair<std::string, lattice::Value>> problem;
   std::string variant;
   std::vector<std::pair<std::string, lattice::Value>> knobs;  ///< all of them, in knob order
+  std::vector<std::pair<std::string, std::string>> defines;  ///< macros that the kernel's compiler gets
+  std::vector<std::string> options;                          ///< and its options
   double gain = 0;      ///< over base, ratio - 1
   std::string date;     ///< ISO time of the race
 };

@@ -21,6 +21,8 @@ Choice choice(std::string device, std::int64_t n, std::string variant, int block
   c.problem = {{"n", lattice::Value(n)}};
   c.variant = std::move(variant);
   c.knobs = {{"BLOCK", lattice::Value(block)}, {"PAD", lattice::Value(true)}, {"MODE", lattice::Value("int4")}};
+  c.defines = {{"BLOCK_X", std::to_string(block)}, {"PAD", "1"}};
+  c.options = {"-O3"};
   c.gain = 0.021;
   c.date = std::move(date);
   return c;
@@ -29,7 +31,8 @@ Choice choice(std::string device, std::int64_t n, std::string variant, int block
 Json race(int schema = 1) {
   return Json::parse(fmt::format(R"({{"schema":{},"program":"p","language":"host","winner":"u2","ts":"2026-01-01T00:00:00Z",
     "problem":{{"n":64,"flag":true}},"device":{{"label":"CPU","silicon":"00"}},
-    "variants":[{{"name":"base","knobs":{{"U":1}}}},{{"name":"u2","knobs":{{"U":2}},"gain":0.5}}]}})", schema));
+    "variants":[{{"name":"base","knobs":{{"U":1}},"defines":{{}},"options":[]}},
+      {{"name":"u2","knobs":{{"U":2}},"defines":{{"UNROLL":"2"}},"options":["-O3"],"gain":0.5}}]}})", schema));
 }
 
 TEST(ChoicesHeader, CompilesAsCAndChoosesTheNearestSize) {
@@ -55,7 +58,7 @@ TEST(ChoicesHeader, CompilesAsCAndChoosesTheNearestSize) {
     ASSERT_EQ(built->exit_code, 0) << built->standard_error;
     auto ran = system_processes().run({.argv = {program}}, 60);
     ASSERT_TRUE(ran);
-    EXPECT_EQ(ran->standard_output, "b64\nb256\nbase\nbase\n-DBLOCK=256 -DPAD=1 -DMODE=int4\n");
+    EXPECT_EQ(ran->standard_output, "b64\nb256\nbase\nbase\n-DBLOCK_X=256 -DPAD=1 -O3\n");
   }
 }
 
@@ -70,11 +73,12 @@ TEST(ChoicesHeader, NewestRaceStandsAndOrderDoesNotMatter) {
 }
 
 TEST(ChoicesHeader, TextsFromFilesCannotLeaveTheirPlace) {
-  auto hostile = choice("x */ int evil; /* \"\\ \n??/", 8, "v\"; int evil", 1);
+  auto hostile = choice("x */ int evil; /* \"\\ \n?\?/", 8, "v\"; int evil", 1);
   hostile.program = "9*/ lives";
   const auto header = choices_header({hostile});
   ASSERT_TRUE(header);
-  EXPECT_EQ(header->find("*/ int evil"), std::string::npos) << *header;
+  const std::string comments = header->substr(0, header->find("struct "));
+  EXPECT_EQ(comments.find("*/ int evil"), std::string::npos) << *header;
   auto folder = TemporaryFolder::make("furlong-header");
   ASSERT_TRUE(folder);
   ASSERT_TRUE(system_files().write_atomic(folder->path() / "main.c", *header + "int main(void) { return _9___lives_choose(0, 1) == 0; }\n"));
@@ -97,6 +101,8 @@ TEST(ChoicesFromRace, ReadsTheWinnersKnobs) {
   ASSERT_EQ(choices->size(), 1u);
   EXPECT_EQ((*choices)[0].variant, "u2");
   EXPECT_EQ((*choices)[0].knobs[0].second, lattice::Value(2));
+  EXPECT_EQ((*choices)[0].defines, (std::vector<std::pair<std::string, std::string>>{{"UNROLL", "2"}}));
+  EXPECT_EQ((*choices)[0].options, std::vector<std::string>{"-O3"});
   EXPECT_DOUBLE_EQ((*choices)[0].gain, 0.5);
   const auto both = choices_from_race(Json{{"schema", 1}, {"races", {race(), race()}}}, "race.json");
   ASSERT_TRUE(both);
@@ -120,7 +126,7 @@ TEST(ChoicesFromRace, NamesWhatIsWrong) {
 
 TEST(ChoicesJson, RoundsUp) {
   const Json json = choices_json({choice("A", 8, "b64", 64)});
-  EXPECT_EQ(json["choices"][0]["defines"], "-DBLOCK=64 -DPAD=1 -DMODE=int4");
+  EXPECT_EQ(json["choices"][0]["defines"], "-DBLOCK_X=64 -DPAD=1 -O3");
   EXPECT_EQ(json["choices"][0]["problem"]["n"], 8);
 }
 

@@ -125,18 +125,36 @@ Json heat_json(const HeatRecord& heat) {
   return object;
 }
 
+Json value_json(const lattice::Value& value) {
+  if (value.boolean() != nullptr) return *value.boolean();
+  if (value.integer() != nullptr) return *value.integer();
+  if (value.floating() != nullptr) return *value.floating();
+  return value.text();
+}
+
 Json knobs_json(const program::Instance& instance, const lattice::Point& point) {
   Json object = Json::object();
   const auto& knobs = instance.lattice().knobs;
   for (std::size_t k = 0; k < knobs.size() && k < point.indices.size(); ++k)
-    object[knobs[k].name] = knobs[k].values[point.indices[k]].text();
+    object[knobs[k].name] = value_json(knobs[k].values[point.indices[k]]);
   return object;
+}
+
+/// What a compiler is told for the variant, for those who build it outside Furlong.
+void put_build(Json& object, const program::Instance& instance, const lattice::Point& point) {
+  const auto plan = instance.plan(point);
+  if (!plan) return;
+  Json defines = Json::object();
+  for (const auto& [name, value] : plan->defines) defines[name] = value;
+  object["defines"] = defines;
+  object["options"] = plan->options;
 }
 
 Json variant_json(const program::Instance& instance, const VariantOutcome& variant) {
   Json object{{"name", variant.name},
               {"knobs", knobs_json(instance, variant.point)},
               {"exit", std::string(exit_name(variant.exit))}};
+  put_build(object, instance, variant.point);
   if (!variant.why.empty()) object["why"] = variant.why;
   if (!variant.same_code_as.empty()) object["same_code_as"] = variant.same_code_as;
   object["gated"] = variant.gated;
@@ -164,15 +182,7 @@ Json problem_json(const program::Instance& instance) {
   for (const auto& [name, unused] : instance.program().problem) {
     const auto found = instance.problem().find(name);
     if (found == instance.problem().end()) continue;
-    const lattice::Value& value = found->second;
-    if (value.integer() != nullptr)
-      object[name] = *value.integer();
-    else if (value.floating() != nullptr)
-      object[name] = *value.floating();
-    else if (value.boolean() != nullptr)
-      object[name] = *value.boolean();
-    else
-      object[name] = value.text();
+    object[name] = value_json(found->second);
   }
   return object;
 }

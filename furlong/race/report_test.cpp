@@ -65,7 +65,8 @@ TEST_F(Raced, WritesEverythingAsJson) {
   const Json document = to_json(*stage.instance, outcome, stage.options);
   EXPECT_EQ(document["winner"], "u2");
   EXPECT_EQ(document["variants"].size(), 5u);
-  EXPECT_EQ(document["variants"][1]["knobs"]["UNROLL"], "2");
+  EXPECT_EQ(document["variants"][1]["knobs"]["UNROLL"], 2);
+  EXPECT_EQ(document["variants"][1]["defines"]["UNROLL"], "2");
   EXPECT_EQ(document["heats"].size(), outcome.heats.size());
   EXPECT_FALSE(document["heats"][0]["samples_ms"].empty());
   EXPECT_TRUE(document["heats"][0]["cost_ms"][4].is_null()) << "u8 was never timed";

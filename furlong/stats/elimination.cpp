@@ -243,8 +243,12 @@ void Elimination::Impl::against_base(std::size_t v) {
   if (gains[v].count() < 2) return;
   const Bounds gain = bounds(gains[v], kGainVariance, eliminate_radius);
   states[v].gain = std::expm1(gains[v].mean());
-  states[v].low = std::expm1(gain.low);
-  states[v].high = std::expm1(gain.high);
+  // All intervals of the sequence hold at once, so what is shown is their intersection: it never takes back what was
+  // once shown. Where noise makes two of them disjoint, the newest stands.
+  const double low = std::fmax(states[v].low, std::expm1(gain.low));
+  const double high = std::fmin(states[v].high, std::expm1(gain.high));
+  states[v].low = low <= high ? low : std::expm1(gain.low);
+  states[v].high = low <= high ? high : std::expm1(gain.high);
   if (gains[v].count() < minimum_heats) return;
   if (gain.high < log_threshold) {
     put_out(v, Reason::base, fmt::format("beats base by {:+.2f}% at most", percent(gain.high)));

@@ -11,7 +11,7 @@ Result<int> run(const Arguments& arguments) {
     return fail(Code::invalid, "export: say what to write: --header FILE, --json FILE, or both");
   std::vector<interop::Choice> choices;
   for (const std::string& file : arguments.positionals) {
-    FURLONG_TRY(const std::string text, system_files().read(file));
+    FURLONG_TRY(const std::string text, as_input(system_files().read(file)));
     FURLONG_TRY(const Json document, json_parse(text, file, {.max_bytes = 1u << 30}));
     FURLONG_TRY(const auto some, interop::choices_from_race(document, file));
     choices.insert(choices.end(), some.begin(), some.end());

@@ -12,7 +12,7 @@ Result<int> run(const Arguments& arguments) {
   if (kernel.extension() == ".hip")
     return fail(Code::invalid, "{}: HIP is not built. On an AMD card race an OpenCL kernel (.cl) through the opencl back end",
                 kernel.string());
-  FURLONG_TRY(const std::string source, system_files().read(kernel, 16u << 20));
+  FURLONG_TRY(const std::string source, as_input(system_files().read(kernel, 16u << 20)));
   FURLONG_TRY(const auto first, program::init_program(source, kernel.filename().string(), arguments.value("--entry")));
   fs::path out = arguments.value("--out");
   if (out.empty()) {

@@ -20,7 +20,7 @@ Result<Opened> open(const Arguments& arguments) {
   Opened out;
   FURLONG_TRY(auto request, program_request(arguments));
   if (request.geometry.empty()) request.geometry = "small";
-  FURLONG_TRY(out.program, program::open_program(request));
+  FURLONG_TRY(out.program, as_input(program::open_program(request)));
   const std::string language = arguments.value("--language");
   for (const auto& edition : out.program->editions)
     if (language.empty() || edition.language == language) out.editions.push_back(&edition);

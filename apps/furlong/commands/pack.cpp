@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 Result<program::PackContents> make_contents(const Arguments& arguments) {
   FURLONG_TRY(const auto request, program_request(arguments));
   if (request.what != "lottery") {
-    FURLONG_TRY(const auto program, program::load_program_file(request.what));
+    FURLONG_TRY(const auto program, as_input(program::load_program_file(request.what)));
     return program::freeze_program(*program);
   }
   program::lottery::Parameters parameters;
@@ -50,7 +50,7 @@ Result<int> run_make(const Arguments& arguments) {
 
 Result<int> run_show(const Arguments& arguments) {
   const fs::path folder = arguments.positionals[0];
-  FURLONG_TRY(const auto program, program::load_pack(folder));
+  FURLONG_TRY(const auto program, as_input(program::load_pack(folder)));
   std::vector<std::string> languages;
   for (const auto& edition : program->editions) languages.push_back(edition.language);
   Json class_values = Json::object();
@@ -82,7 +82,7 @@ Result<int> run_show(const Arguments& arguments) {
 
 Result<int> run_verify(const Arguments& arguments) {
   const fs::path folder = arguments.positionals[0];
-  FURLONG_TRY(const auto program, program::load_pack(folder));
+  FURLONG_TRY(const auto program, as_input(program::load_pack(folder)));
   if (arguments.flag("--signature") && !program->trusted)
     return fail(Code::denied, "{}: every file is as listed, but no trusted key signed it", folder.string());
   print_out(fmt::format("{}: every file is as listed{}\n", folder.string(),
@@ -95,7 +95,7 @@ fs::path default_key_file() { return config_folder() / "signing-key"; }
 Result<int> run_sign(const Arguments& arguments) {
   const fs::path folder = arguments.positionals[0];
   const fs::path file = arguments.value("--key", default_key_file().string());
-  FURLONG_TRY(const std::string text, system_files().read(file, 4096));
+  FURLONG_TRY(const std::string text, as_input(system_files().read(file, 4096)));
   auto seed = from_hex(trim(text));
   if (!seed) return Error(std::move(seed).error()).with(fmt::format("{}: not a signing key (furlong pack keygen)", file.string()));
   FURLONG_TRY(const KeyPair key, KeyPair::from_seed(*seed));
