@@ -98,9 +98,10 @@ Result<double> Arguments::number(std::string_view name, double otherwise, double
   if (!flag(name)) return otherwise;
   auto parsed = parse_number(value(name));
   if (!parsed || !(*parsed >= low && *parsed <= high)) {
-    return fail(Code::invalid, "{} takes a number{}, not '{}'", name,
-                low > -1e300 ? fmt::format(" from {} {}", low, high < 1e300 ? fmt::format("to {}", high) : "up") : "",
-                value(name));
+    return fail(
+        Code::invalid, "{} takes a number{}, not '{}'", name,
+        low > -1e300 ? fmt::format(" from {} {}", low, high < 1e300 ? fmt::format("to {}", high) : "up") : "",
+        value(name));
   }
   return *parsed;
 }
@@ -111,8 +112,9 @@ Result<std::int64_t> Arguments::integer(std::string_view name, std::int64_t othe
   auto parsed = parse_integer(value(name));
   if (!parsed || *parsed < low || *parsed > high) {
     return fail(Code::invalid, "{} takes a whole number{}, not '{}'", name,
-                low > INT64_MIN ? fmt::format(" from {} {}", low, high < INT64_MAX ? fmt::format("to {}", high) : "up")
-                                : "",
+                low > INT64_MIN
+                    ? fmt::format(" from {} {}", low, high < INT64_MAX ? fmt::format("to {}", high) : "up")
+                    : "",
                 value(name));
   }
   return *parsed;
@@ -137,10 +139,12 @@ std::string help_text(const CommandSpec& command) {
   if (!command.description.empty()) out += "\n" + wrap(command.description, 0);
   if (!command.positionals.empty()) {
     out += "\narguments:\n";
-    for (const PositionalSpec& positional : command.positionals) out += definition(positional.name, positional.help);
+    for (const PositionalSpec& positional : command.positionals)
+      out += definition(positional.name, positional.help);
   }
   out += "\noptions:\n";
-  for (const OptionSpec& option : with_help(command)) out += definition(option_head(option), option_help(option));
+  for (const OptionSpec& option : with_help(command))
+    out += definition(option_head(option), option_help(option));
   if (!command.examples.empty()) {
     out += "\nexamples:\n";
     for (const Example& example : command.examples) {
@@ -171,7 +175,8 @@ std::string general_help() {
     }
   }
   out +=
-      "\n`furlong COMMAND --help` says more, with examples. Words: a knob is what the field also calls a tuning\n"
+      "\n`furlong COMMAND --help` says more, with examples. Words: a knob is what the field also calls a "
+      "tuning\n"
       "parameter, a lattice a search space, a point a configuration; a variant is a point with its name.\n"
       "Exit codes: 0 done (a dead heat is a decision), 2 bad usage or input, 3 failed, 4 no such device.\n";
   return out;
@@ -189,7 +194,8 @@ std::string group_help(std::string_view group) {
 }
 
 std::string markdown_page(const CommandSpec& command) {
-  std::string out = fmt::format("# furlong {}\n\n{}\n\n    {}\n", command.name, command.summary, usage_line(command));
+  std::string out =
+      fmt::format("# furlong {}\n\n{}\n\n    {}\n", command.name, command.summary, usage_line(command));
   if (!command.description.empty()) out += "\n" + command.description + "\n";
   auto cell = [](std::string_view text) { return replace_all(replace_all(text, "|", "\\|"), "\n", " "); };
   if (!command.positionals.empty()) {
@@ -203,7 +209,8 @@ std::string markdown_page(const CommandSpec& command) {
   if (!command.examples.empty()) {
     out += "\nExamples:\n";
     for (const Example& example : command.examples)
-      out += fmt::format("\n    {}\n{}", example.command, example.what.empty() ? "" : "\n" + example.what + "\n");
+      out += fmt::format("\n    {}\n{}", example.command,
+                         example.what.empty() ? "" : "\n" + example.what + "\n");
   }
   return out;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A command of the furlong program as data: the parser, --help, the pages in docs/cli and the shell completion
-// are all made from this one description.
+// A command of the furlong program as data: the parser, --help, the pages in docs/cli and the shell
+// completion are all made from this one description.
 
 #include <functional>
 #include <map>
@@ -48,7 +48,8 @@ class Arguments {
   const std::vector<std::string>& values(std::string_view name) const;
   bool given(std::string_view name) const { return flag(name); }
   /// `invalid` names the option when it is not a number (in [low, high]).
-  Result<double> number(std::string_view name, double otherwise, double low = -1e300, double high = 1e300) const;
+  Result<double> number(std::string_view name, double otherwise, double low = -1e300,
+                        double high = 1e300) const;
   Result<std::int64_t> integer(std::string_view name, std::int64_t otherwise, std::int64_t low = INT64_MIN,
                                std::int64_t high = INT64_MAX) const;
 };

@@ -41,13 +41,15 @@ std::string bash_script() {
       "  local first=${COMP_WORDS[1]} command=${COMP_WORDS[1]}\n"
       "  COMPREPLY=()\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n";
-  out += fmt::format("    COMPREPLY=($(compgen -W '{}' -- \"$current\")); return\n  fi\n", join(first_words(), " "));
+  out += fmt::format("    COMPREPLY=($(compgen -W '{}' -- \"$current\")); return\n  fi\n",
+                     join(first_words(), " "));
   out += "  case \"$first\" in\n";
   for (const std::string& word : first_words()) {
     const auto seconds = second_words(word);
     if (seconds.empty()) continue;
     out += fmt::format(
-        "    {}) if [ \"$COMP_CWORD\" -eq 2 ]; then COMPREPLY=($(compgen -W '{}' -- \"$current\")); return; fi\n"
+        "    {}) if [ \"$COMP_CWORD\" -eq 2 ]; then COMPREPLY=($(compgen -W '{}' -- \"$current\")); return; "
+        "fi\n"
         "      command=\"$first ${{COMP_WORDS[2]}}\" ;;\n",
         word, join(seconds, " "));
   }
@@ -60,7 +62,8 @@ std::string bash_script() {
       if (!option.choices.empty()) {
         action = fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$current\"))", join(option.choices, " "));
       } else if (option.complete == "file" || option.complete == "folder") {
-        action = fmt::format("COMPREPLY=($(compgen -{} -- \"$current\"))", option.complete == "file" ? "f" : "d");
+        action =
+            fmt::format("COMPREPLY=($(compgen -{} -- \"$current\"))", option.complete == "file" ? "f" : "d");
       } else if (option.complete == "device") {
         action = "COMPREPLY=($(compgen -W \"$(furlong devices --addresses 2>/dev/null)\" -- \"$current\"))";
       }
@@ -84,15 +87,17 @@ std::string bash_script() {
 }
 
 std::string zsh_script() {
-  std::string out = "#compdef furlong\n# zsh completion for furlong: source <(furlong completion zsh)\n_furlong() {\n";
+  std::string out =
+      "#compdef furlong\n# zsh completion for furlong: source <(furlong completion zsh)\n_furlong() {\n";
   out += fmt::format("  if (( CURRENT == 2 )); then compadd -- {}; return; fi\n  local command=$words[2]\n",
                      join(first_words(), " "));
   out += "  case $command in\n";
   for (const std::string& word : first_words()) {
     const auto seconds = second_words(word);
     if (seconds.empty()) continue;
-    out += fmt::format("    {}) if (( CURRENT == 3 )); then compadd -- {}; return; fi; command=\"$words[2] $words[3]\" ;;\n",
-                       word, join(seconds, " "));
+    out += fmt::format(
+        "    {}) if (( CURRENT == 3 )); then compadd -- {}; return; fi; command=\"$words[2] $words[3]\" ;;\n",
+        word, join(seconds, " "));
   }
   out += "  esac\n  case \"$command:$words[CURRENT-1]\" in\n";
   for (const CommandSpec& command : commands()) {
@@ -121,7 +126,8 @@ std::string fish_script() {
     const auto seconds = second_words(word);
     if (!seconds.empty()) {
       out += fmt::format(
-          "complete -c furlong -f -n '__fish_seen_subcommand_from {0}; and not __fish_seen_subcommand_from {1}' -a '{1}'\n",
+          "complete -c furlong -f -n '__fish_seen_subcommand_from {0}; and not __fish_seen_subcommand_from "
+          "{1}' -a '{1}'\n",
           word, join(seconds, " "));
     }
   }
@@ -131,8 +137,8 @@ std::string fish_script() {
     std::string condition = "__fish_seen_subcommand_from " + parts[0];
     if (parts.size() == 2) condition += "; and __fish_seen_subcommand_from " + parts[1];
     for (const OptionSpec& option : command.options) {
-      std::string line = fmt::format("complete -c furlong -n '{}' -l {} -d '{}'", condition, option.name.substr(2),
-                                     replace_all(option.help, "'", "\\'"));
+      std::string line = fmt::format("complete -c furlong -n '{}' -l {} -d '{}'", condition,
+                                     option.name.substr(2), replace_all(option.help, "'", "\\'"));
       if (!option.value_name.empty()) line += " -r";
       if (!option.choices.empty()) line += fmt::format(" -a '{}'", join(option.choices, " "));
       if (option.complete == "device") line += " -a '(furlong devices --addresses 2>/dev/null)'";

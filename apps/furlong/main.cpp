@@ -29,7 +29,8 @@ int unknown_command(const std::string& word) {
   std::vector<std::string> names;
   for (const CommandSpec& command : commands())
     if (!command.hidden) names.push_back(split(command.name, ' ').front());
-  print(stderr, fmt::format("furlong: unknown command '{}'{} (see furlong --help)\n", word, did_you_mean(word, names)));
+  print(stderr, fmt::format("furlong: unknown command '{}'{} (see furlong --help)\n", word,
+                            did_you_mean(word, names)));
   return exit_usage;
 }
 
@@ -78,7 +79,9 @@ int main(int count, char** words) {
   const char* level = std::getenv("FURLONG_LOG");
   using furlong::LogLevel;
   const std::string_view word = level ? level : "warning";
-  furlong::log_to_stderr(word == "debug" ? LogLevel::debug : word == "info" ? LogLevel::info
-                         : word == "error" ? LogLevel::error : LogLevel::warning);
+  furlong::log_to_stderr(word == "debug"   ? LogLevel::debug
+                         : word == "info"  ? LogLevel::info
+                         : word == "error" ? LogLevel::error
+                                           : LogLevel::warning);
   return furlong::app::dispatch(std::vector<std::string>(words + 1, words + count));
 }

@@ -20,8 +20,8 @@ Error unknown_word(const CommandSpec& command, const std::vector<std::string>& w
     const std::string name = split(word, '=').front();
     const auto names = option_names(command);
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      return fail(Code::invalid, "furlong {}: unknown option '{}'{} (see furlong {} --help)", command.name, name,
-                  did_you_mean(name, names), command.name);
+      return fail(Code::invalid, "furlong {}: unknown option '{}'{} (see furlong {} --help)", command.name,
+                  name, did_you_mean(name, names), command.name);
     }
   }
   return fail(Code::invalid, "furlong {}: too many arguments: '{}' (see furlong {} --help)", command.name,
@@ -40,7 +40,8 @@ Result<Arguments> parse_arguments(const CommandSpec& command, const std::vector<
       app.add_flag(option.name, flags[option.name]);
     } else {
       auto* added = app.add_option(option.name, values[option.name])->expected(1)->allow_extra_args(false);
-      added->multi_option_policy(option.repeatable ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+      added->multi_option_policy(option.repeatable ? CLI::MultiOptionPolicy::TakeAll
+                                                   : CLI::MultiOptionPolicy::TakeLast);
       if (option.repeatable) added->expected(1, 1 << 20)->allow_extra_args(false);
       if (!option.choices.empty()) added->check(CLI::IsMember(option.choices));
     }
@@ -55,14 +56,16 @@ Result<Arguments> parse_arguments(const CommandSpec& command, const std::vector<
     required += positional.required ? 1 : 0;
   }
   if (!command.positionals.empty())
-    app.add_option("ARGUMENTS", positionals)->expected(0, many ? 1 << 20 : static_cast<int>(command.positionals.size()));
+    app.add_option("ARGUMENTS", positionals)
+        ->expected(0, many ? 1 << 20 : static_cast<int>(command.positionals.size()));
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     app.parse(reversed);
   } catch (const CLI::ExtrasError&) {
     return unknown_word(command, words);
   } catch (const CLI::ParseError& error) {
-    return fail(Code::invalid, "furlong {}: {} (see furlong {} --help)", command.name, error.what(), command.name);
+    return fail(Code::invalid, "furlong {}: {} (see furlong {} --help)", command.name, error.what(),
+                command.name);
   }
   if (positionals.size() < required) {
     return fail(Code::invalid, "furlong {}: {} is missing (see furlong {} --help)", command.name,

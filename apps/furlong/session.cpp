@@ -29,14 +29,25 @@ std::vector<OptionSpec> program_options() {
       {.name = "--epoch-seed",
        .value_name = "HEX",
        .help = "Lottery: the epoch's seed, 64 hexadecimal digits. Without it the fixed demonstration seed."},
-      {.name = "--day", .value_name = "N", .help = "Lottery: the day, which the dataset grows with. Default 0."},
+      {.name = "--day",
+       .value_name = "N",
+       .help = "Lottery: the day, which the dataset grows with. Default 0."},
       {.name = "--geometry",
        .value_name = "G",
-       .help = "Lottery: size of cache and dataset. Default: small on a CPU (1 MiB / 16 MiB), else default (16 MiB / 1 GiB).",
+       .help = "Lottery: size of cache and dataset. Default: small on a CPU (1 MiB / 16 MiB), else default "
+               "(16 MiB / 1 GiB).",
        .choices = {"small", "default"}},
-      {.name = "--dataset-mib", .value_name = "M", .help = "Lottery: dataset size, 64 to 8192 MiB, in place of the geometry's."},
-      {.name = "--loads", .value_name = "N", .help = "Lottery: loads per hash. Default 128.", .choices = {"32", "64", "128"}},
-      {.name = "--wide", .value_name = "N", .help = "Lottery: 16-byte loads among them. Default 0.", .choices = {"0", "8", "32"}},
+      {.name = "--dataset-mib",
+       .value_name = "M",
+       .help = "Lottery: dataset size, 64 to 8192 MiB, in place of the geometry's."},
+      {.name = "--loads",
+       .value_name = "N",
+       .help = "Lottery: loads per hash. Default 128.",
+       .choices = {"32", "64", "128"}},
+      {.name = "--wide",
+       .value_name = "N",
+       .help = "Lottery: 16-byte loads among them. Default 0.",
+       .choices = {"0", "8", "32"}},
   };
 }
 
@@ -52,7 +63,8 @@ Result<program::ProgramRequest> program_request(const Arguments& arguments) {
   return request;
 }
 
-Result<std::vector<std::pair<std::string, lattice::Value>>> problem_values(const std::vector<std::string>& texts) {
+Result<std::vector<std::pair<std::string, lattice::Value>>> problem_values(
+    const std::vector<std::string>& texts) {
   std::vector<std::pair<std::string, lattice::Value>> values;
   for (const std::string& text : texts) {
     for (const std::string& item : split(text, ',')) {
@@ -95,35 +107,44 @@ lattice::Environment device_facts(const device::Facts& facts) {
 
 Result<std::string> choose_language(const program::Program& program, const device::Facts& facts) {
   std::vector<std::string> device_languages, program_languages;
-  for (const device::Language language : facts.languages) device_languages.emplace_back(device::language_name(language));
+  for (const device::Language language : facts.languages)
+    device_languages.emplace_back(device::language_name(language));
   const char* emulate = std::getenv("FURLONG_EMU");
   if (facts.backend == "host" && emulate && std::string_view(emulate) == "1")
     device_languages.insert(device_languages.begin(), "cuda");
   for (const auto& edition : program.editions) program_languages.push_back(edition.language);
   for (const std::string& language : device_languages)
     if (program.edition(language)) return language;
-  return fail(Code::invalid, "program '{}' is written in {}; device {} runs {}. Choose another with --device (furlong devices)",
-              program.name, join(program_languages, ", "), facts.address(), join(device_languages, ", "));
+  return fail(
+      Code::invalid,
+      "program '{}' is written in {}; device {} runs {}. Choose another with --device (furlong devices)",
+      program.name, join(program_languages, ", "), facts.address(), join(device_languages, ", "));
 }
 
-Result<std::unique_ptr<device::Device>> open_device(const device::Registry& registry, const std::string& address) {
+Result<std::unique_ptr<device::Device>> open_device(const device::Registry& registry,
+                                                    const std::string& address) {
   return registry.open(address);
 }
 
 Result<std::shared_ptr<const program::Program>> open_trusted(program::ProgramRequest& request,
-                                                             const device::Facts& facts, bool allow_unsigned) {
-  if (request.geometry.empty()) request.geometry = facts.runs_on_host_cpu || facts.virtual_time ? "small" : "default";
+                                                             const device::Facts& facts,
+                                                             bool allow_unsigned) {
+  if (request.geometry.empty())
+    request.geometry = facts.runs_on_host_cpu || facts.virtual_time ? "small" : "default";
   FURLONG_TRY(auto program, as_input(program::open_program(request)));
   if (!program->trusted && !allow_unsigned) {
     return fail(Code::denied,
-                "{} has no signature by a trusted key, and a pack is code that runs as you. Sign it (furlong pack sign), "
+                "{} has no signature by a trusted key, and a pack is code that runs as you. Sign it (furlong "
+                "pack sign), "
                 "add its maker's key to {}, or say --allow-unsigned",
                 request.what, (config_folder() / "trusted-keys").string());
   }
   return program;
 }
 
-Result<race::Quarantine> open_quarantine() { return race::Quarantine::open(state_folder() / "quarantine.sqlite"); }
+Result<race::Quarantine> open_quarantine() {
+  return race::Quarantine::open(state_folder() / "quarantine.sqlite");
+}
 
 namespace {
 
@@ -145,7 +166,8 @@ Result<lattice::Value> value_from_json(const Json& json) {
 }  // namespace
 
 Json program_to_json(const program::ProgramRequest& request,
-                     const std::vector<std::pair<std::string, lattice::Value>>& problem, const std::string& language) {
+                     const std::vector<std::pair<std::string, lattice::Value>>& problem,
+                     const std::string& language) {
   Json values = Json::object();
   for (const auto& [name, value] : problem) values[name] = value_to_json(value);
   return Json{{"what", request.what},

@@ -1,5 +1,6 @@
 #pragma once
-// What several commands share: the registry, opening a program and binding it to a device, reading JSON requests.
+// What several commands share: the registry, opening a program and binding it to a device, reading JSON
+// requests.
 
 #include <memory>
 #include <string>
@@ -21,19 +22,23 @@ std::vector<OptionSpec> program_options();
 /// or --allow-unsigned.
 Result<program::ProgramRequest> program_request(const Arguments& arguments);
 /// "n=1024" → {"n", 1024}; "--problem n=1024,m=8" may be repeated.
-Result<std::vector<std::pair<std::string, lattice::Value>>> problem_values(const std::vector<std::string>& texts);
+Result<std::vector<std::pair<std::string, lattice::Value>>> problem_values(
+    const std::vector<std::string>& texts);
 
 /// Device facts as expressions see them: device.sm, device.warp, device.max_threads, device.shared_bytes,
 /// device.multiprocessors, device.memory_mib, device.backend.
 lattice::Environment device_facts(const device::Facts& facts);
-/// The first language of the device that the program has. `invalid` names both lists. FURLONG_EMU=1 lets host run cuda text.
+/// The first language of the device that the program has. `invalid` names both lists. FURLONG_EMU=1 lets host
+/// run cuda text.
 Result<std::string> choose_language(const program::Program& program, const device::Facts& facts);
 
 /// `unavailable` → the message lists what is there.
-Result<std::unique_ptr<device::Device>> open_device(const device::Registry& registry, const std::string& address);
+Result<std::unique_ptr<device::Device>> open_device(const device::Registry& registry,
+                                                    const std::string& address);
 
-/// Opens the program, choosing the lottery's geometry by the device when none was asked for, and refuses a pack
-/// without a trusted signature unless allowed (`denied`, with the mend). `request.geometry` is filled in.
+/// Opens the program, choosing the lottery's geometry by the device when none was asked for, and refuses a
+/// pack without a trusted signature unless allowed (`denied`, with the mend). `request.geometry` is filled
+/// in.
 Result<std::shared_ptr<const program::Program>> open_trusted(program::ProgramRequest& request,
                                                              const device::Facts& facts, bool allow_unsigned);
 
@@ -42,7 +47,8 @@ Result<race::Quarantine> open_quarantine();
 
 /// A program request and problem as the trial process gets them, and back.
 Json program_to_json(const program::ProgramRequest& request,
-                     const std::vector<std::pair<std::string, lattice::Value>>& problem, const std::string& language);
+                     const std::vector<std::pair<std::string, lattice::Value>>& problem,
+                     const std::string& language);
 struct ProgramFromJson {
   program::ProgramRequest request;
   std::vector<std::pair<std::string, lattice::Value>> problem;

@@ -34,7 +34,8 @@ struct Gathered {
 Result<Gathered> gather(const program::Program& program, const program::KernelSpec& kernel,
                         const device::Launch& launch) {
   if (launch.arguments.size() != kernel.arguments.size())
-    return fail(Code::invalid, "{} takes {} arguments, not {}", kernel.entry, kernel.arguments.size(), launch.arguments.size());
+    return fail(Code::invalid, "{} takes {} arguments, not {}", kernel.entry, kernel.arguments.size(),
+                launch.arguments.size());
   Gathered out;
   out.inputs.resize(program.arguments.size());
   out.memory.resize(program.arguments.size());
@@ -47,7 +48,8 @@ Result<Gathered> gather(const program::Program& program, const program::KernelSp
     }
     const auto& argument = std::get<device::BufferArgument>(launch.arguments[k]);
     std::uint8_t* bytes = device::sim_buffer_bytes(*argument.buffer);
-    if (!bytes) return fail(Code::internal, "{}: argument {} is no buffer of the simulated device", kernel.entry, k);
+    if (!bytes)
+      return fail(Code::internal, "{}: argument {} is no buffer of the simulated device", kernel.entry, k);
     out.memory[i] = bytes + argument.offset;
     out.sizes[i] = argument.buffer->size() - argument.offset;
     const auto& spec = program.arguments[i];
@@ -69,7 +71,8 @@ Status Simulation::State::compute(const device::Launch& launch) {
   if (!instance) return fail(Code::internal, "no program is attached to the simulated device");
   const program::Program& program = instance->program();
   if (!program.recipe)
-    return fail(Code::unavailable, "the simulated device computes by a built-in reference, and program '{}' has none",
+    return fail(Code::unavailable,
+                "the simulated device computes by a built-in reference, and program '{}' has none",
                 program.name);
   const program::KernelSpec* kernel = nullptr;
   for (const auto& spec : instance->edition().kernels)
@@ -114,7 +117,9 @@ Result<std::unique_ptr<device::Device>> Simulation::open(const std::string& addr
   }
   auto state = state_;
   for (auto& options : devices)
-    options.behaviour = [state](const device::CompileRequest&, const device::Launch& launch) { return state->compute(launch); };
+    options.behaviour = [state](const device::CompileRequest&, const device::Launch& launch) {
+      return state->compute(launch);
+    };
   driver_ = device::make_sim_driver(std::move(devices), state_->clock);
   int index = 0;
   if (address.starts_with("sim:")) {

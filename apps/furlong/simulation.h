@@ -1,5 +1,6 @@
 #pragma once
-// The simulated device of the command line: its launches compute by the program's built-in reference, its clock is virtual.
+// The simulated device of the command line: its launches compute by the program's built-in reference, its
+// clock is virtual.
 
 #include <memory>
 

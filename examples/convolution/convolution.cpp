@@ -1,8 +1,8 @@
 // FILTER, the edge, is a constant here; the last argument is for the reference.
 // Knobs: COLUMNS × ROWS results a block; UNROLL: the filter's row as straight-line code.
-extern "C" void convolution(const furlong_block& block, const float* __restrict image, const float* __restrict weights,
-                            float* __restrict out, uint32_t width, uint32_t height,
-                            uint32_t) {
+extern "C" void convolution(const furlong_block& block, const float* __restrict image,
+                            const float* __restrict weights, float* __restrict out, uint32_t width,
+                            uint32_t height, uint32_t) {
   const size_t image_width = width + FILTER - 1;
   const uint32_t left = static_cast<uint32_t>(block.x) * COLUMNS, top = static_cast<uint32_t>(block.y) * ROWS;
   const uint32_t columns = left + COLUMNS < width ? COLUMNS : width - left;

@@ -1,4 +1,5 @@
-// Knobs: COPIES private histograms a block, BYTES a load. PARTS blocks are called, each for a contiguous part.
+// Knobs: COPIES private histograms a block, BYTES a load. PARTS blocks are called, each for a contiguous
+// part.
 extern "C" void clear(const furlong_block&, uint32_t* bins) {
   for (unsigned i = 0; i < 256; ++i) bins[i] = 0;
 }

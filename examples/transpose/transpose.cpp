@@ -1,6 +1,8 @@
 // Knobs: TILE edge of a tile; WRITES_COLUMNS: the inner loop reads along a row and writes along a column.
-extern "C" void transpose(const furlong_block& block, const uint32_t* in, uint32_t* out, uint32_t rows, uint32_t columns) {
-  const uint32_t first_column = static_cast<uint32_t>(block.x) * TILE, first_row = static_cast<uint32_t>(block.y) * TILE;
+extern "C" void transpose(const furlong_block& block, const uint32_t* in, uint32_t* out, uint32_t rows,
+                          uint32_t columns) {
+  const uint32_t first_column = static_cast<uint32_t>(block.x) * TILE,
+                 first_row = static_cast<uint32_t>(block.y) * TILE;
   const uint32_t last_column = first_column + TILE < columns ? first_column + TILE : columns;
   const uint32_t last_row = first_row + TILE < rows ? first_row + TILE : rows;
 #if WRITES_COLUMNS

@@ -47,7 +47,8 @@ std::string comment(std::string_view text) {
   return replace_all(out, "/", "/ ");
 }
 
-std::string values_text(const std::vector<std::pair<std::string, lattice::Value>>& values, std::string_view separator) {
+std::string values_text(const std::vector<std::pair<std::string, lattice::Value>>& values,
+                        std::string_view separator) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : values) parts.push_back(name + "=" + value.text());
   return join(parts, separator);
@@ -66,10 +67,12 @@ Result<lattice::Value> value_of(const Json& json, std::string_view name) {
   return fail(Code::invalid, "{} is no word, number or boolean", name);
 }
 
-Result<std::vector<std::pair<std::string, lattice::Value>>> values_of(const Json& object, std::string_view key,
+Result<std::vector<std::pair<std::string, lattice::Value>>> values_of(const Json& object,
+                                                                      std::string_view key,
                                                                       std::string_view name) {
   const auto found = object.find(key);
-  if (found == object.end() || !found->is_object()) return fail(Code::invalid, "{}.{} is missing or no object", name, key);
+  if (found == object.end() || !found->is_object())
+    return fail(Code::invalid, "{}.{} is missing or no object", name, key);
   std::vector<std::pair<std::string, lattice::Value>> values;
   for (const auto& [member, json] : found->items()) {
     FURLONG_TRY(auto value, value_of(json, fmt::format("{}.{}.{}", name, key, member)));
@@ -80,7 +83,8 @@ Result<std::vector<std::pair<std::string, lattice::Value>>> values_of(const Json
 
 Result<std::vector<std::string>> words_of(const Json& object, std::string_view key, std::string_view name) {
   const auto found = object.find(key);
-  if (found == object.end() || !found->is_array()) return fail(Code::invalid, "{}.{} is missing or no list", name, key);
+  if (found == object.end() || !found->is_array())
+    return fail(Code::invalid, "{}.{} is missing or no list", name, key);
   std::vector<std::string> words;
   for (const Json& word : *found) {
     if (!word.is_string()) return fail(Code::invalid, "{}.{} holds something that is no word", name, key);
@@ -92,7 +96,9 @@ Result<std::vector<std::string>> words_of(const Json& object, std::string_view k
 Result<Choice> choice_from_one(const Json& race, std::string_view name) {
   if (!race.is_object()) return fail(Code::invalid, "{} is no object", name);
   FURLONG_TRY(const std::int64_t schema, json_integer(race, "schema", name));
-  if (schema != 1) return fail(Code::incompatible, "{}: found schema {}, expected 1: race again with this version", name, schema);
+  if (schema != 1)
+    return fail(Code::incompatible, "{}: found schema {}, expected 1: race again with this version", name,
+                schema);
   Choice choice;
   FURLONG_TRY(choice.program, json_string(race, "program", name));
   FURLONG_TRY(choice.language, json_string(race, "language", name));
@@ -104,9 +110,11 @@ Result<Choice> choice_from_one(const Json& race, std::string_view name) {
   FURLONG_TRY(choice.device, json_string(*device, "label", std::string(name) + ".device"));
   FURLONG_TRY(choice.silicon, json_string(*device, "silicon", std::string(name) + ".device"));
   const auto variants = race.find("variants");
-  if (variants == race.end() || !variants->is_array()) return fail(Code::invalid, "{}.variants is missing", name);
+  if (variants == race.end() || !variants->is_array())
+    return fail(Code::invalid, "{}.variants is missing", name);
   for (const Json& variant : *variants) {
-    FURLONG_TRY(const std::string variant_name, json_string(variant, "name", std::string(name) + ".variants"));
+    FURLONG_TRY(const std::string variant_name,
+                json_string(variant, "name", std::string(name) + ".variants"));
     if (variant_name != choice.variant) continue;
     const std::string where = fmt::format("{}.variants.{}", name, variant_name);
     FURLONG_TRY(choice.knobs, values_of(variant, "knobs", where));
@@ -120,16 +128,20 @@ Result<Choice> choice_from_one(const Json& race, std::string_view name) {
 }
 
 bool same_place(const Choice& a, const Choice& b) {
-  return a.silicon == b.silicon && a.device == b.device && values_text(a.problem, ",") == values_text(b.problem, ",");
+  return a.silicon == b.silicon && a.device == b.device &&
+         values_text(a.problem, ",") == values_text(b.problem, ",");
 }
 
 Status prepare(std::vector<Choice>& choices) {
   if (choices.empty()) return fail(Code::invalid, "no race to take a choice from");
   for (const Choice& choice : choices) {
     if (choice.program != choices[0].program)
-      return fail(Code::invalid, "races of two programs, '{}' and '{}': write one header for each", choices[0].program, choice.program);
+      return fail(Code::invalid, "races of two programs, '{}' and '{}': write one header for each",
+                  choices[0].program, choice.program);
   }
-  const auto key = [](const Choice& c) { return std::make_tuple(c.device, c.silicon, values_text(c.problem, ",")); };
+  const auto key = [](const Choice& c) {
+    return std::make_tuple(c.device, c.silicon, values_text(c.problem, ","));
+  };
   std::stable_sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) {
     return key(a) != key(b) ? key(a) < key(b) : a.date > b.date;
   });
@@ -137,8 +149,8 @@ Status prepare(std::vector<Choice>& choices) {
   return {};
 }
 
-/// The first problem parameter that is an integer everywhere and differs: sizes are told apart by it. The first integer one when
-/// none differs; empty when there is none.
+/// The first problem parameter that is an integer everywhere and differs: sizes are told apart by it. The
+/// first integer one when none differs; empty when there is none.
 std::string size_parameter(const std::vector<Choice>& choices) {
   std::string fallback;
   for (const auto& [name, value] : choices[0].problem) {
@@ -166,11 +178,14 @@ std::string define_options(const Choice& choice) {
 
 std::string macros(const Choice& choice, std::string_view program, std::string_view parameter) {
   std::string prefix = fmt::format("{}_{}", program, identifier(choice.device, true));
-  if (!parameter.empty()) prefix += fmt::format("_{}{}", identifier(parameter, true), size_of(choice, parameter));
-  std::string out = fmt::format("/* {} ({}), {}: {}, {:+.2f}% over base, raced {} */\n", comment(choice.device), choice.silicon,
-                                comment(values_text(choice.problem, ", ")), comment(choice.variant), 100 * choice.gain, choice.date);
+  if (!parameter.empty())
+    prefix += fmt::format("_{}{}", identifier(parameter, true), size_of(choice, parameter));
+  std::string out = fmt::format(
+      "/* {} ({}), {}: {}, {:+.2f}% over base, raced {} */\n", comment(choice.device), choice.silicon,
+      comment(values_text(choice.problem, ", ")), comment(choice.variant), 100 * choice.gain, choice.date);
   for (const auto& [name, value] : choice.knobs)
-    out += fmt::format("#define {}_{} {}\n", prefix, identifier(name, true), value.is_word() ? identifier(value.text(), false) : define_value(value));
+    out += fmt::format("#define {}_{} {}\n", prefix, identifier(name, true),
+                       value.is_word() ? identifier(value.text(), false) : define_value(value));
   return out + "\n";
 }
 
@@ -221,18 +236,22 @@ Result<std::string> choices_header(std::vector<Choice> choices) {
   const std::string upper = identifier(choices[0].program, true);
   const std::string parameter = size_parameter(choices);
   std::string out = fmt::format(
-      "/* Variants of '{0}' that won races, written by furlong export. C and C++. */\n#ifndef FURLONG_CHOICES_{1}_H\n"
+      "/* Variants of '{0}' that won races, written by furlong export. C and C++. */\n#ifndef "
+      "FURLONG_CHOICES_{1}_H\n"
       "#define FURLONG_CHOICES_{1}_H\n\n#include <string.h>\n\n",
       comment(choices[0].program), upper);
   for (const Choice& choice : choices) out += macros(choice, upper, parameter);
   out += fmt::format(
-      "struct {0}_choice {{\n  const char* card;     /* label */\n  const char* silicon;  /* hash */\n  long long size;       /* {1} */\n"
-      "  const char* problem;\n  const char* variant;\n  const char* defines;  /* macros and options for the compiler */\n}};\n\n"
+      "struct {0}_choice {{\n  const char* card;     /* label */\n  const char* silicon;  /* hash */\n  long "
+      "long size;       /* {1} */\n"
+      "  const char* problem;\n  const char* variant;\n  const char* defines;  /* macros and options for the "
+      "compiler */\n}};\n\n"
       "static const struct {0}_choice {0}_choices[] = {{\n",
       program, parameter.empty() ? "no size parameter" : comment(parameter));
   for (const Choice& choice : choices)
-    out += fmt::format("  {{{}, {}, {}, {}, {}, {}}},\n", literal(choice.device), literal(choice.silicon), size_of(choice, parameter),
-                       literal(values_text(choice.problem, ",")), literal(choice.variant), literal(define_options(choice)));
+    out += fmt::format("  {{{}, {}, {}, {}, {}, {}}},\n", literal(choice.device), literal(choice.silicon),
+                       size_of(choice, parameter), literal(values_text(choice.problem, ",")),
+                       literal(choice.variant), literal(define_options(choice)));
   out += "};\n";
   out += fmt::format(fmt::runtime(kChooser), program, choices.size());
   return out + "\n#endif\n";
@@ -242,18 +261,29 @@ Json choices_json(const std::vector<Choice>& choices) {
   const auto values = [](const std::vector<std::pair<std::string, lattice::Value>>& pairs) {
     Json object = Json::object();
     for (const auto& [name, value] : pairs) {
-      if (value.is_bool()) object[name] = *value.boolean();
-      else if (value.is_integer()) object[name] = *value.integer();
-      else if (value.is_float()) object[name] = *value.floating();
-      else object[name] = *value.word();
+      if (value.is_bool())
+        object[name] = *value.boolean();
+      else if (value.is_integer())
+        object[name] = *value.integer();
+      else if (value.is_float())
+        object[name] = *value.floating();
+      else
+        object[name] = *value.word();
     }
     return object;
   };
   Json rows = Json::array();
   for (const Choice& choice : choices)
-    rows.push_back(Json{{"program", choice.program}, {"language", choice.language}, {"device", choice.device},
-                        {"silicon", choice.silicon}, {"problem", values(choice.problem)}, {"variant", choice.variant},
-                        {"knobs", values(choice.knobs)}, {"defines", define_options(choice)}, {"gain", choice.gain}, {"ts", choice.date}});
+    rows.push_back(Json{{"program", choice.program},
+                        {"language", choice.language},
+                        {"device", choice.device},
+                        {"silicon", choice.silicon},
+                        {"problem", values(choice.problem)},
+                        {"variant", choice.variant},
+                        {"knobs", values(choice.knobs)},
+                        {"defines", define_options(choice)},
+                        {"gain", choice.gain},
+                        {"ts", choice.date}});
   return Json{{"schema", 1}, {"choices", rows}};
 }
 

@@ -12,7 +12,8 @@
 namespace furlong::interop {
 namespace {
 
-Choice choice(std::string device, std::int64_t n, std::string variant, int block, std::string date = "2026-01-01T00:00:00Z") {
+Choice choice(std::string device, std::int64_t n, std::string variant, int block,
+              std::string date = "2026-01-01T00:00:00Z") {
   Choice c;
   c.program = "my kernel";
   c.language = "opencl";
@@ -20,7 +21,8 @@ Choice choice(std::string device, std::int64_t n, std::string variant, int block
   c.silicon = "0123456789abcdef";
   c.problem = {{"n", lattice::Value(n)}};
   c.variant = std::move(variant);
-  c.knobs = {{"BLOCK", lattice::Value(block)}, {"PAD", lattice::Value(true)}, {"MODE", lattice::Value("int4")}};
+  c.knobs = {
+      {"BLOCK", lattice::Value(block)}, {"PAD", lattice::Value(true)}, {"MODE", lattice::Value("int4")}};
   c.defines = {{"BLOCK_X", std::to_string(block)}, {"PAD", "1"}};
   c.options = {"-O3"};
   c.gain = 0.021;
@@ -29,31 +31,37 @@ Choice choice(std::string device, std::int64_t n, std::string variant, int block
 }
 
 Json race(int schema = 1) {
-  return Json::parse(fmt::format(R"({{"schema":{},"program":"p","language":"host","winner":"u2","ts":"2026-01-01T00:00:00Z",
+  return Json::parse(
+      fmt::format(R"({{"schema":{},"program":"p","language":"host","winner":"u2","ts":"2026-01-01T00:00:00Z",
     "problem":{{"n":64,"flag":true}},"device":{{"label":"CPU","silicon":"00"}},
     "variants":[{{"name":"base","knobs":{{"U":1}},"defines":{{}},"options":[]}},
-      {{"name":"u2","knobs":{{"U":2}},"defines":{{"UNROLL":"2"}},"options":["-O3"],"gain":0.5}}]}})", schema));
+      {{"name":"u2","knobs":{{"U":2}},"defines":{{"UNROLL":"2"}},"options":["-O3"],"gain":0.5}}]}})",
+                  schema));
 }
 
 TEST(ChoicesHeader, CompilesAsCAndChoosesTheNearestSize) {
-  const auto header = choices_header({choice("A_Card", 1000, "b64", 64), choice("A_Card", 100000, "b256", 256), choice("Other", 10, "base", 32)});
+  const auto header =
+      choices_header({choice("A_Card", 1000, "b64", 64), choice("A_Card", 100000, "b256", 256),
+                      choice("Other", 10, "base", 32)});
   ASSERT_TRUE(header) << header.error().text();
   EXPECT_NE(header->find("#define MY_KERNEL_A_CARD_N1000_BLOCK 64"), std::string::npos) << *header;
   EXPECT_NE(header->find("#define MY_KERNEL_A_CARD_N1000_PAD 1"), std::string::npos);
   auto folder = TemporaryFolder::make("furlong-header");
   ASSERT_TRUE(folder);
   ASSERT_TRUE(system_files().write_atomic(folder->path() / "choices.h", *header));
-  ASSERT_TRUE(system_files().write_atomic(folder->path() / "main.c",
-                                          "#include <stdio.h>\n#include \"choices.h\"\nint main(void) {\n"
-                                          "  puts(my_kernel_choose(\"A_Card\", 2000)->variant);\n"
-                                          "  puts(my_kernel_choose(\"A_Card\", 90000)->variant);\n"
-                                          "  puts(my_kernel_choose(\"Other\", 90000)->variant);\n"
-                                          "  puts(my_kernel_choose(\"Unknown\", 1)->variant);\n"
-                                          "  puts(my_kernel_choose(\"A_Card\", 90000)->defines);\n  return 0;\n}\n"));
+  ASSERT_TRUE(
+      system_files().write_atomic(folder->path() / "main.c",
+                                  "#include <stdio.h>\n#include \"choices.h\"\nint main(void) {\n"
+                                  "  puts(my_kernel_choose(\"A_Card\", 2000)->variant);\n"
+                                  "  puts(my_kernel_choose(\"A_Card\", 90000)->variant);\n"
+                                  "  puts(my_kernel_choose(\"Other\", 90000)->variant);\n"
+                                  "  puts(my_kernel_choose(\"Unknown\", 1)->variant);\n"
+                                  "  puts(my_kernel_choose(\"A_Card\", 90000)->defines);\n  return 0;\n}\n"));
   for (const char* compiler : {"gcc", "g++"}) {
     const auto program = (folder->path() / compiler).string();
-    auto built = system_processes().run(
-        {.argv = {compiler, "-Wall", "-Wextra", "-Werror", "-o", program, (folder->path() / "main.c").string()}}, 60);
+    auto built = system_processes().run({.argv = {compiler, "-Wall", "-Wextra", "-Werror", "-o", program,
+                                                  (folder->path() / "main.c").string()}},
+                                        60);
     ASSERT_TRUE(built) << built.error().text();
     ASSERT_EQ(built->exit_code, 0) << built->standard_error;
     auto ran = system_processes().run({.argv = {program}}, 60);
@@ -81,9 +89,11 @@ TEST(ChoicesHeader, TextsFromFilesCannotLeaveTheirPlace) {
   EXPECT_EQ(comments.find("*/ int evil"), std::string::npos) << *header;
   auto folder = TemporaryFolder::make("furlong-header");
   ASSERT_TRUE(folder);
-  ASSERT_TRUE(system_files().write_atomic(folder->path() / "main.c", *header + "int main(void) { return _9___lives_choose(0, 1) == 0; }\n"));
+  ASSERT_TRUE(system_files().write_atomic(
+      folder->path() / "main.c", *header + "int main(void) { return _9___lives_choose(0, 1) == 0; }\n"));
   auto built = system_processes().run(
-      {.argv = {"gcc", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", (folder->path() / "main.c").string()}}, 60);
+      {.argv = {"gcc", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", (folder->path() / "main.c").string()}},
+      60);
   ASSERT_TRUE(built);
   EXPECT_EQ(built->exit_code, 0) << built->standard_error << *header;
 }
@@ -92,7 +102,8 @@ TEST(ChoicesHeader, RefusesNothingAndTwoPrograms) {
   EXPECT_EQ(choices_header({}).error().code(), Code::invalid);
   auto other = choice("A", 1, "v", 1);
   other.program = "other";
-  EXPECT_NE(choices_header({choice("A", 1, "v", 1), other}).error().message().find("two programs"), std::string::npos);
+  EXPECT_NE(choices_header({choice("A", 1, "v", 1), other}).error().message().find("two programs"),
+            std::string::npos);
 }
 
 TEST(ChoicesFromRace, ReadsTheWinnersKnobs) {

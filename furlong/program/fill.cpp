@@ -10,6 +10,7 @@
 #include "furlong/base/random.h"
 #include "furlong/base/text.h"
 #include "furlong/program/internal/elements.h"
+#include "furlong/program/internal/half.h"
 
 namespace furlong::program {
 namespace {
@@ -22,27 +23,43 @@ std::uint64_t integer_bound(double bound, const internal::IntegerRange& range) {
   return static_cast<std::uint64_t>(bound);
 }
 
+// One loop a width, so that gigabytes are filled at the speed of the generator.
+template <class T>
+void fill_with(Bytes& bytes, auto next) {
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(T))
+    store_le(bytes.data() + at, static_cast<T>(next()));
+}
+
 void fill_random_integers(const ArgumentSpec& argument, Random& random, Bytes& bytes) {
   const auto range = internal::integer_range(argument.type);
   const std::uint64_t low = integer_bound(std::ceil(argument.low), range);
   const std::uint64_t high =
       integer_bound(std::max(std::ceil(argument.low), std::floor(argument.high)), range);
   const std::uint64_t span = high - low;  // modulo 2^64: right for signed types too
-  const std::size_t size = element_bytes(argument.type);
-  for (std::size_t at = 0; at < bytes.size(); at += size) {
-    const std::uint64_t step =
-        span == std::numeric_limits<std::uint64_t>::max() ? random.next() : random.below(span + 1);
-    internal::store_integer(argument.type, low + step, bytes.data() + at);
+  const bool whole = span == std::numeric_limits<std::uint64_t>::max();
+  const auto next = [&] { return low + (whole ? random.next() : random.below(span + 1)); };
+  switch (element_bytes(argument.type)) {
+    case 1:
+      return fill_with<std::uint8_t>(bytes, next);
+    case 2:
+      return fill_with<std::uint16_t>(bytes, next);
+    case 4:
+      return fill_with<std::uint32_t>(bytes, next);
+    default:
+      return fill_with<std::uint64_t>(bytes, next);
   }
 }
 
 void fill_random_floats(const ArgumentSpec& argument, Random& random, Bytes& bytes) {
-  const std::size_t size = element_bytes(argument.type);
-  for (std::size_t at = 0; at < bytes.size(); at += size) {
+  const double low = argument.low;
+  const double high = argument.high;
+  const auto next = [&] {
     const double u = random.uniform();
-    // Not low + u * (high - low), whose difference can overflow.
-    internal::store_float(argument.type, argument.low * (1 - u) + argument.high * u, bytes.data() + at);
-  }
+    return low * (1 - u) + high * u;  // not low + u * (high - low), whose difference can overflow
+  };
+  if (argument.type == ElementType::f64) return fill_with<double>(bytes, next);
+  if (argument.type == ElementType::f32) return fill_with<float>(bytes, next);
+  fill_with<std::uint16_t>(bytes, [&] { return internal::half_from_double(next()); });
 }
 
 void fill_sequence(const ArgumentSpec& argument, Bytes& bytes) {

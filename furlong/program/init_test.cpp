@@ -31,11 +31,11 @@ std::shared_ptr<const Program> round_trip(std::string_view source, const std::st
   EXPECT_TRUE(instance) << instance.error().text();
   const auto points = instance->select("catalogue");
   EXPECT_TRUE(points) << points.error().text();
+  const auto inputs = instance->check_inputs(1, *points);
+  EXPECT_TRUE(inputs) << inputs.error().text();
   for (const auto& point : *points) {
     const auto plan = instance->plan(point);
     EXPECT_TRUE(plan) << plan.error().text();
-    const auto inputs = instance->check_inputs(1, *points);
-    EXPECT_TRUE(inputs) << inputs.error().text();
     EXPECT_TRUE(instance->launches(point, *inputs));
   }
   EXPECT_TRUE(instance->work(instance->lattice().base()));

@@ -58,7 +58,8 @@ Result<std::shared_ptr<const Program>> parse_program(std::string_view text, std:
 
 Result<std::shared_ptr<const Program>> load_program_file(const std::filesystem::path& file, Files& files) {
   FURLONG_TRY(const std::string text, files.read(file, kLargestFile));
-  FURLONG_TRY(const auto program, parse_program(text, file.string(), file.has_parent_path() ? file.parent_path() : ".", files));
+  FURLONG_TRY(const auto program,
+              parse_program(text, file.string(), file.has_parent_path() ? file.parent_path() : ".", files));
   auto named = std::make_shared<Program>(*program);
   named->file = file;
   return std::shared_ptr<const Program>(std::move(named));

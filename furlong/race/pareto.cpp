@@ -39,7 +39,7 @@ bool dominates(const Outcome& outcome, std::size_t a, std::size_t b, double tie)
     if (order == Order::worse) return false;
     better |= order == Order::better;
   }
-  return better;
+  return better || a < b;  // of equals the first stands for all
 }
 
 }  // namespace

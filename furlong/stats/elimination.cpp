@@ -243,8 +243,8 @@ void Elimination::Impl::against_base(std::size_t v) {
   if (gains[v].count() < 2) return;
   const Bounds gain = bounds(gains[v], kGainVariance, eliminate_radius);
   states[v].gain = std::expm1(gains[v].mean());
-  // All intervals of the sequence hold at once, so what is shown is their intersection: it never takes back what was
-  // once shown. Where noise makes two of them disjoint, the newest stands.
+  // All intervals of the sequence hold at once, so what is shown is their intersection: it never takes back
+  // what was once shown. Where noise makes two of them disjoint, the newest stands.
   const double low = std::fmax(states[v].low, std::expm1(gain.low));
   const double high = std::fmin(states[v].high, std::expm1(gain.high));
   states[v].low = low <= high ? low : std::expm1(gain.low);

@@ -57,9 +57,9 @@ Result<int> run(const Arguments& arguments) {
       if (facts.virtual_time && !arguments.flag("--all")) continue;
       addresses += facts.address() + "\n";
       devices.push_back(to_json(facts));
-      table.row({facts.address(), facts.label, facts.silicon.arch, std::to_string(facts.silicon.multiprocessors),
-                 human_bytes(facts.silicon.memory_bytes), languages_text(facts), facts.driver,
-                 facts.silicon.hash()});
+      table.row({facts.address(), facts.label, facts.silicon.arch,
+                 std::to_string(facts.silicon.multiprocessors), human_bytes(facts.silicon.memory_bytes),
+                 languages_text(facts), facts.driver, facts.silicon.hash()});
     }
   }
   if (arguments.flag("--addresses")) {
@@ -78,8 +78,10 @@ Result<int> run(const Arguments& arguments) {
 CommandSpec devices_command() {
   return {.name = "devices",
           .summary = "List the devices that a race can run on, and what is missing for the others.",
-          .description = "A device's address (opencl:0) is what --device takes. A card is known by its silicon hash, not by its "
-                         "name: a driver that renames it does not lose its tuning.",
+          .description =
+              "A device's address (opencl:0) is what --device takes. A card is known by its silicon hash, "
+              "not by its "
+              "name: a driver that renames it does not lose its tuning.",
           .positionals = {},
           .options = {{.name = "--all", .value_name = "", .help = "The simulated devices too."},
                       {.name = "--addresses", .value_name = "", .help = "Only the addresses, one a line."},

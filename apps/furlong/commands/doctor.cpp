@@ -44,10 +44,12 @@ Check folder_check(std::string what, const std::filesystem::path& folder) {
   std::error_code error;
   const auto space = std::filesystem::space(folder, error);
   if (!error && space.available < (1ull << 30)) {
-    return {Level::problem, std::move(what), fmt::format("{}: {} free", folder.string(), human_bytes(space.available)),
+    return {Level::problem, std::move(what),
+            fmt::format("{}: {} free", folder.string(), human_bytes(space.available)),
             "free at least 1 GiB, or name another folder"};
   }
-  return {Level::ok, std::move(what), fmt::format("{}: {} free", folder.string(), human_bytes(space.available)), ""};
+  return {Level::ok, std::move(what),
+          fmt::format("{}: {} free", folder.string(), human_bytes(space.available)), ""};
 }
 
 /// A frequency governor that changes the clock under a CPU race.
@@ -82,25 +84,32 @@ Check compile_check(device::Driver& driver, const device::Facts& facts) {
   } else if (request.language == device::Language::host) {
     request.source = "extern \"C\" void doctor(const furlong_block& block, int* x) { x[block.x] = 42; }\n";
   } else {
-    request.source = "extern \"C\" __global__ void doctor(int* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = 42; }\n";
+    request.source =
+        "extern \"C\" __global__ void doctor(int* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = 42; }\n";
   }
   auto module = (*device)->compile(request);
-  if (!module) return {Level::problem, what, module.error().text(), "the device lists, but its compiler does not work: reinstall it"};
+  if (!module)
+    return {Level::problem, what, module.error().text(),
+            "the device lists, but its compiler does not work: reinstall it"};
   auto buffer = (*device)->allocate(4096);
   if (!buffer) return {Level::problem, what, buffer.error().text(), "free memory on the device"};
-  device::Launch launch{.module = module->get(), .entry = "doctor", .arguments = {device::BufferArgument{buffer->get(), 0}}};
+  device::Launch launch{
+      .module = module->get(), .entry = "doctor", .arguments = {device::BufferArgument{buffer->get(), 0}}};
   Status ran = (*device)->launch(launch);
   if (ran) ran = (*device)->finish();
   std::array<std::uint8_t, 4> word{};
   if (ran) ran = (*buffer)->read(0, word);
-  if (!ran) return {Level::problem, what, ran.error().text(), "a one-line kernel fails on it: check the driver"};
+  if (!ran)
+    return {Level::problem, what, ran.error().text(), "a one-line kernel fails on it: check the driver"};
   if (load_le<std::int32_t>(word.data()) != 42)
-    return {Level::problem, what, "a one-line kernel gave a wrong result", "check the driver and the card's memory"};
+    return {Level::problem, what, "a one-line kernel gave a wrong result",
+            "check the driver and the card's memory"};
   return {Level::ok, what, fmt::format("{}: compiles and runs ({})", facts.label, facts.compiler), ""};
 }
 
 std::string absent_mend(const std::string& backend) {
-  if (backend == "opencl") return "for the CPU: apt-get install pocl-opencl-icd; for a card: its vendor's OpenCL package";
+  if (backend == "opencl")
+    return "for the CPU: apt-get install pocl-opencl-icd; for a card: its vendor's OpenCL package";
   if (backend == "cuda") return "needs an NVIDIA card and driver; without one nothing is to be done";
   if (backend == "host") return "apt-get install g++";
   return "";
@@ -125,16 +134,20 @@ std::vector<Check> all_checks() {
       usable += checks.back().level == Level::ok ? 1 : 0;
     }
   }
-  if (usable == 0) checks.push_back({Level::problem, "devices", "none can run a kernel", "apt-get install g++ pocl-opencl-icd"});
+  if (usable == 0)
+    checks.push_back(
+        {Level::problem, "devices", "none can run a kernel", "apt-get install g++ pocl-opencl-icd"});
   checks.push_back(folder_check("cache", cache_folder()));
   checks.push_back(folder_check("state", state_folder()));
   if (const auto available = available_memory_bytes(); available > 0 && available < (1ull << 30)) {
-    checks.push_back({Level::problem, "memory", human_bytes(available) + " available", "free memory; a race of the lottery's default geometry needs 2 GiB"});
+    checks.push_back({Level::problem, "memory", human_bytes(available) + " available",
+                      "free memory; a race of the lottery's default geometry needs 2 GiB"});
   } else if (available > 0) {
     checks.push_back({Level::ok, "memory", human_bytes(available) + " available", ""});
   }
   if (auto quarantine = open_quarantine(); !quarantine) {
-    checks.push_back({Level::problem, "quarantine", quarantine.error().text(), "move the file away; it is made anew"});
+    checks.push_back(
+        {Level::problem, "quarantine", quarantine.error().text(), "move the file away; it is made anew"});
   }
   for (auto& check : cpu_checks()) checks.push_back(std::move(check));
   return checks;
@@ -148,7 +161,10 @@ Result<int> run(const Arguments& arguments) {
   for (const char* heading : {"", "what", "finding", "what to do"}) table.column(heading);
   for (const Check& check : checks) {
     problem |= check.level == Level::problem;
-    list.push_back(Json{{"level", level_word(check.level)}, {"what", check.what}, {"finding", check.finding}, {"mend", check.mend}});
+    list.push_back(Json{{"level", level_word(check.level)},
+                        {"what", check.what},
+                        {"finding", check.finding},
+                        {"mend", check.mend}});
     table.row({std::string(level_word(check.level)), check.what, check.finding, check.mend});
   }
   print_out(arguments.flag("--json") ? json_pretty(Json{{"schema", 1}, {"checks", list}}) : table.text());
@@ -159,7 +175,9 @@ Result<int> run(const Arguments& arguments) {
 
 CommandSpec doctor_command() {
   return {.name = "doctor",
-          .summary = "Check what a race needs here: devices, compilers, folders, memory; say the one thing to do about each finding.",
+          .summary =
+              "Check what a race needs here: devices, compilers, folders, memory; say the one thing to do "
+              "about each finding.",
           .description = "Runs a one-line kernel on every device. Exit 0 when nothing is a problem, else 3.",
           .positionals = {},
           .options = {{.name = "--json", .value_name = "", .help = "As JSON."}},

@@ -29,22 +29,31 @@ Result<int> run(const Arguments& arguments) {
     FURLONG_TRY(const std::string header, interop::choices_header(choices));
     FURLONG_CHECK(write(arguments.value("--header"), header));
   }
-  if (arguments.given("--json")) FURLONG_CHECK(write(arguments.value("--json"), json_pretty(interop::choices_json(choices))));
+  if (arguments.given("--json"))
+    FURLONG_CHECK(write(arguments.value("--json"), json_pretty(interop::choices_json(choices))));
   return exit_ok;
 }
 
 }  // namespace
 
 CommandSpec export_command() {
-  return {.name = "export",
-          .summary = "Take the choices of races home: a C header with the defines per card and size, or JSON.",
-          .description = "Reads files that `furlong race --json` wrote, of one program, from any number of cards and sizes.",
-          .positionals = {{.name = "RACE", .help = "A file of furlong race --json.", .many = true}},
-          .options = {{.name = "--header", .value_name = "FILE", .help = "Write a C header; - for standard output.", .complete = "file"},
-                      {.name = "--json", .value_name = "FILE", .help = "Write JSON; - for standard output.", .complete = "file"}},
-          .examples = {{"furlong race my_kernel.toml --sizes n=1024,1048576 --json race.json", ""},
-                       {"furlong export race.json --header my_kernel_choices.h", ""}},
-          .run = run};
+  return {
+      .name = "export",
+      .summary = "Take the choices of races home: a C header with the defines per card and size, or JSON.",
+      .description =
+          "Reads files that `furlong race --json` wrote, of one program, from any number of cards and sizes.",
+      .positionals = {{.name = "RACE", .help = "A file of furlong race --json.", .many = true}},
+      .options = {{.name = "--header",
+                   .value_name = "FILE",
+                   .help = "Write a C header; - for standard output.",
+                   .complete = "file"},
+                  {.name = "--json",
+                   .value_name = "FILE",
+                   .help = "Write JSON; - for standard output.",
+                   .complete = "file"}},
+      .examples = {{"furlong race my_kernel.toml --sizes n=1024,1048576 --json race.json", ""},
+                   {"furlong export race.json --header my_kernel_choices.h", ""}},
+      .run = run};
 }
 
 }  // namespace furlong::app

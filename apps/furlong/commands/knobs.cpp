@@ -45,10 +45,11 @@ Result<Opened> open(const Arguments& arguments) {
 }
 
 std::vector<OptionSpec> options(std::vector<OptionSpec> own) {
-  own.push_back({.name = "--device",
-                 .value_name = "D",
-                 .help = "Take device facts in constraints from this device. Default: a generic card (sm_90).",
-                 .complete = "device"});
+  own.push_back(
+      {.name = "--device",
+       .value_name = "D",
+       .help = "Take device facts in constraints from this device. Default: a generic card (sm_90).",
+       .complete = "device"});
   for (auto& option : program_options()) own.push_back(option);
   own.push_back({.name = "--json", .value_name = "", .help = "As JSON."});
   return own;
@@ -61,7 +62,8 @@ PositionalSpec program_positional() {
           .choices = {"lottery"}};
 }
 
-Result<program::Instance> bind(const Opened& opened, const program::Edition& edition, const Arguments& arguments) {
+Result<program::Instance> bind(const Opened& opened, const program::Edition& edition,
+                               const Arguments& arguments) {
   FURLONG_TRY(const auto problem, problem_values(arguments.values("--problem")));
   return program::Instance::make(opened.program, edition.language, problem, opened.facts);
 }
@@ -70,14 +72,16 @@ Result<int> run_list(const Arguments& arguments) {
   FURLONG_TRY(const auto opened, open(arguments));
   Json out = Json::array();
   Table table;
-  for (const char* heading : {"language", "knobs", "valid points", "catalogue", "constraints"}) table.column(heading);
+  for (const char* heading : {"language", "knobs", "valid points", "catalogue", "constraints"})
+    table.column(heading);
   std::string names;
   for (const auto* edition : opened.editions) {
     FURLONG_TRY(const auto instance, bind(opened, *edition, arguments));
     FURLONG_TRY(const auto space, lattice::Space::build(edition->lattice, instance.facts()));
     const auto& catalogue = edition->lattice.catalogue;
-    table.row({edition->language, std::to_string(edition->lattice.knobs.size()), std::to_string(space.count()),
-               std::to_string(catalogue.size()), std::to_string(edition->lattice.constraints.size())});
+    table.row({edition->language, std::to_string(edition->lattice.knobs.size()),
+               std::to_string(space.count()), std::to_string(catalogue.size()),
+               std::to_string(edition->lattice.constraints.size())});
     names += fmt::format("{}: {}\n", edition->language, fmt::join(catalogue, " "));
     std::vector<std::string> knob_names;
     for (const auto& knob : edition->lattice.knobs) knob_names.push_back(knob.name);
@@ -102,7 +106,8 @@ Result<int> run_show(const Arguments& arguments) {
     if (arguments.flag("--json")) {
       out.push_back(Json{{"language", edition->language}, {"lattice", lattice::show_json(edition->lattice)}});
     } else {
-      print_out(fmt::format("{} ({})\n\n{}\n", opened.program->name, edition->language, lattice::show_text(edition->lattice)));
+      print_out(fmt::format("{} ({})\n\n{}\n", opened.program->name, edition->language,
+                            lattice::show_text(edition->lattice)));
     }
   }
   if (arguments.flag("--json"))
@@ -123,11 +128,16 @@ Result<int> run_lint(const Arguments& arguments) {
     lint_options.user_file = !arguments.flag("--strict") && opened.program->name != "lottery";
     for (const auto& finding : lattice::lint(edition->lattice, lint_options)) {
       ++count;
-      out.push_back(Json{{"language", edition->language}, {"where", finding.where}, {"what", finding.what}, {"line", finding.line}});
+      out.push_back(Json{{"language", edition->language},
+                         {"where", finding.where},
+                         {"what", finding.what},
+                         {"line", finding.line}});
       if (!arguments.flag("--json")) {
-        const std::string place = opened.program->file.empty() ? opened.program->name : opened.program->file.string();
-        print_out(fmt::format("{}{}: {} ({}): {}\n", place, finding.line > 0 ? fmt::format(":{}", finding.line) : "",
-                              finding.where, edition->language, finding.what));
+        const std::string place =
+            opened.program->file.empty() ? opened.program->name : opened.program->file.string();
+        print_out(fmt::format("{}{}: {} ({}): {}\n", place,
+                              finding.line > 0 ? fmt::format(":{}", finding.line) : "", finding.where,
+                              edition->language, finding.what));
       }
     }
   }
@@ -144,13 +154,16 @@ CommandSpec knobs_list_command() {
           .description = "",
           .positionals = {program_positional()},
           .options = options({}),
-          .examples = {{"furlong knobs list lottery", ""}, {"furlong knobs list examples/reduction/reduction.toml", ""}},
+          .examples = {{"furlong knobs list lottery", ""},
+                       {"furlong knobs list examples/reduction/reduction.toml", ""}},
           .run = run_list};
 }
 
 CommandSpec knobs_show_command() {
   return {.name = "knobs show",
-          .summary = "Print the trade-off map: each knob with its default, its values, where it wins and where it loses.",
+          .summary =
+              "Print the trade-off map: each knob with its default, its values, where it wins and where it "
+              "loses.",
           .description = "",
           .positionals = {program_positional()},
           .options = options({}),
@@ -160,10 +173,14 @@ CommandSpec knobs_show_command() {
 
 CommandSpec knobs_lint_command() {
   return {.name = "knobs lint",
-          .summary = "Check a lattice: trade-off sentences, defaults, names, constraints, catalogue, reachability.",
+          .summary =
+              "Check a lattice: trade-off sentences, defaults, names, constraints, catalogue, reachability.",
           .description = "Exit 0 when clean, 3 with one line a finding.",
           .positionals = {program_positional()},
-          .options = options({{.name = "--strict", .value_name = "", .help = "Ask of a user's file what shipped programs are asked: both trade-off sentences for each knob."}}),
+          .options = options({{.name = "--strict",
+                               .value_name = "",
+                               .help = "Ask of a user's file what shipped programs are asked: both trade-off "
+                                       "sentences for each knob."}}),
           .examples = {{"furlong knobs lint my_kernel.toml", ""}},
           .run = run_lint};
 }

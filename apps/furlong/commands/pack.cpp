@@ -23,7 +23,8 @@ Result<program::PackContents> make_contents(const Arguments& arguments) {
   if (!request.epoch_seed_hex.empty()) {
     FURLONG_TRY(const Bytes seed, from_hex(request.epoch_seed_hex));
     if (seed.size() != parameters.epoch_seed.size())
-      return fail(Code::invalid, "--epoch-seed takes 64 hexadecimal digits, not {}", request.epoch_seed_hex.size());
+      return fail(Code::invalid, "--epoch-seed takes 64 hexadecimal digits, not {}",
+                  request.epoch_seed_hex.size());
     std::copy(seed.begin(), seed.end(), parameters.epoch_seed.begin());
   }
   parameters.day = request.day;
@@ -41,7 +42,8 @@ Result<int> run_make(const Arguments& arguments) {
   FURLONG_CHECK(program::write_pack(contents, folder, arguments.flag("--replace")));
   const std::string hash = program::pack_hash(contents).hex();
   if (arguments.flag("--json")) {
-    print_out(json_pretty(Json{{"schema", 1}, {"pack", folder.string()}, {"hash", hash}, {"files", contents.files.size()}}));
+    print_out(json_pretty(
+        Json{{"schema", 1}, {"pack", folder.string()}, {"hash", hash}, {"files", contents.files.size()}}));
   } else {
     print_out(fmt::format("{}: {} files, hash {}\n", folder.string(), contents.files.size(), hash));
   }
@@ -97,7 +99,9 @@ Result<int> run_sign(const Arguments& arguments) {
   const fs::path file = arguments.value("--key", default_key_file().string());
   FURLONG_TRY(const std::string text, as_input(system_files().read(file, 4096)));
   auto seed = from_hex(trim(text));
-  if (!seed) return Error(std::move(seed).error()).with(fmt::format("{}: not a signing key (furlong pack keygen)", file.string()));
+  if (!seed)
+    return Error(std::move(seed).error())
+        .with(fmt::format("{}: not a signing key (furlong pack keygen)", file.string()));
   FURLONG_TRY(const KeyPair key, KeyPair::from_seed(*seed));
   FURLONG_CHECK(program::sign_pack(folder, key));
   print_out(fmt::format("{}: signed by {}\n", folder.string(), key.public_key.hex()));
@@ -106,24 +110,31 @@ Result<int> run_sign(const Arguments& arguments) {
 
 Result<int> run_keygen(const Arguments& arguments) {
   const fs::path file = arguments.value("--out", default_key_file().string());
-  if (system_files().exists(file)) return fail(Code::invalid, "{} is there already; choose another --out", file.string());
+  if (system_files().exists(file))
+    return fail(Code::invalid, "{} is there already; choose another --out", file.string());
   const KeyPair key = KeyPair::generate();
   FURLONG_CHECK(system_files().write_atomic(file, to_hex(key.seed()) + "\n"));
   std::error_code ignored;
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, ignored);
-  print_out(fmt::format("secret key  {}\npublic key  {}\nWhoever is to trust it adds the public key to trusted-keys in the "
-                        "configuration folder ({}).\n",
-                        file.string(), key.public_key.hex(), (config_folder() / "trusted-keys").string()));
+  print_out(fmt::format(
+      "secret key  {}\npublic key  {}\nWhoever is to trust it adds the public key to trusted-keys in the "
+      "configuration folder ({}).\n",
+      file.string(), key.public_key.hex(), (config_folder() / "trusted-keys").string()));
   return exit_ok;
 }
 
-PositionalSpec pack_positional() { return {.name = "PACK", .help = "The pack's folder.", .complete = "folder"}; }
+PositionalSpec pack_positional() {
+  return {.name = "PACK", .help = "The pack's folder.", .complete = "folder"};
+}
 
 }  // namespace
 
 CommandSpec pack_make_command() {
   std::vector<OptionSpec> options{
-      {.name = "--out", .value_name = "DIR", .help = "Folder to write; made if absent.", .complete = "folder"},
+      {.name = "--out",
+       .value_name = "DIR",
+       .help = "Folder to write; made if absent.",
+       .complete = "folder"},
       {.name = "--replace", .value_name = "", .help = "Replace a pack of other content that is there."},
       {.name = "--json", .value_name = "", .help = "As JSON."}};
   for (auto& option : program_options())
@@ -131,8 +142,12 @@ CommandSpec pack_make_command() {
       options.push_back(option);
   return {.name = "pack make",
           .summary = "Freeze a program into a pack: texts, test vectors, dataset recipe, one content hash.",
-          .description = "The same inputs give the same bytes. Every file is verified against the hash before a race uses it.",
-          .positionals = {{.name = "PROGRAM", .help = "lottery, or a program file (.toml).", .choices = {"lottery"}}},
+          .description =
+              "The same inputs give the same bytes. Every file is verified against the hash before a race "
+              "uses it.",
+          .positionals = {{.name = "PROGRAM",
+                           .help = "lottery, or a program file (.toml).",
+                           .choices = {"lottery"}}},
           .options = options,
           .examples = {{"furlong pack make lottery --epoch-seed 00…ff --day 3 --out pack", ""},
                        {"furlong pack make my_kernel.toml --out my_pack", ""}},
@@ -149,24 +164,27 @@ CommandSpec pack_show_command() {
 }
 
 CommandSpec pack_verify_command() {
-  return {.name = "pack verify",
-          .summary = "Check every file of a pack against its content hash.",
-          .positionals = {pack_positional()},
-          .options = {{.name = "--signature", .value_name = "", .help = "A trusted signature is needed too."}},
-          .examples = {{"furlong pack verify pack --signature", ""}},
-          .run = run_verify};
+  return {
+      .name = "pack verify",
+      .summary = "Check every file of a pack against its content hash.",
+      .positionals = {pack_positional()},
+      .options = {{.name = "--signature", .value_name = "", .help = "A trusted signature is needed too."}},
+      .examples = {{"furlong pack verify pack --signature", ""}},
+      .run = run_verify};
 }
 
 CommandSpec pack_sign_command() {
-  return {.name = "pack sign",
-          .summary = "Sign a pack's content hash, so that others who trust the key race it without --allow-unsigned.",
-          .positionals = {pack_positional()},
-          .options = {{.name = "--key",
-                       .value_name = "FILE",
-                       .help = "Secret key. Default: signing-key in the configuration folder.",
-                       .complete = "file"}},
-          .examples = {{"furlong pack sign pack", ""}},
-          .run = run_sign};
+  return {
+      .name = "pack sign",
+      .summary =
+          "Sign a pack's content hash, so that others who trust the key race it without --allow-unsigned.",
+      .positionals = {pack_positional()},
+      .options = {{.name = "--key",
+                   .value_name = "FILE",
+                   .help = "Secret key. Default: signing-key in the configuration folder.",
+                   .complete = "file"}},
+      .examples = {{"furlong pack sign pack", ""}},
+      .run = run_sign};
 }
 
 CommandSpec pack_keygen_command() {

@@ -28,10 +28,11 @@ Result<int> run_list(const Arguments& arguments) {
     return exit_ok;
   }
   Table table;
-  for (const char* heading : {"program", "variant", "device", "driver", "source", "when", "why"}) table.column(heading);
+  for (const char* heading : {"program", "variant", "device", "driver", "source", "when", "why"})
+    table.column(heading);
   for (const auto& entry : entries)
-    table.row({entry.program, entry.variant, entry.device_label, entry.key.driver, entry.key.source.substr(0, 16),
-               entry.when, entry.why});
+    table.row({entry.program, entry.variant, entry.device_label, entry.key.driver,
+               entry.key.source.substr(0, 16), entry.when, entry.why});
   print_out(table.text());
   return exit_ok;
 }
@@ -40,7 +41,8 @@ Result<int> run_clear(const Arguments& arguments) {
   if (arguments.positionals.empty() && !arguments.flag("--all"))
     return fail(Code::invalid, "quarantine clear takes a program, variant or source hash to clear, or --all");
   FURLONG_TRY(auto quarantine, open_quarantine());
-  FURLONG_TRY(const int count, quarantine.clear(arguments.positionals.empty() ? "" : arguments.positionals[0]));
+  FURLONG_TRY(const int count,
+              quarantine.clear(arguments.positionals.empty() ? "" : arguments.positionals[0]));
   print_out(fmt::format("cleared {} {}\n", count, count == 1 ? "entry" : "entries"));
   return exit_ok;
 }
@@ -50,7 +52,9 @@ Result<int> run_clear(const Arguments& arguments) {
 CommandSpec quarantine_list_command() {
   return {.name = "quarantine list",
           .summary = "List the variants that hung, trapped or failed, and are not tried again on that card.",
-          .description = "An entry holds for one card (silicon), driver and source. It lapses by itself when one of them changes.",
+          .description =
+              "An entry holds for one card (silicon), driver and source. It lapses by itself when one of "
+              "them changes.",
           .positionals = {},
           .options = {{.name = "--json", .value_name = "", .help = "As JSON."}},
           .examples = {{"furlong quarantine list", ""}},

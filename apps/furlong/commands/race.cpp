@@ -93,7 +93,8 @@ Status set_up(Stage& stage, const Arguments& arguments) {
     FURLONG_TRY(stage.device, open_device(stage.registry, address));
   }
   FURLONG_TRY(stage.request, program_request(arguments));
-  FURLONG_TRY(stage.program, open_trusted(stage.request, stage.device->facts(), arguments.flag("--allow-unsigned")));
+  FURLONG_TRY(stage.program,
+              open_trusted(stage.request, stage.device->facts(), arguments.flag("--allow-unsigned")));
   stage.language = arguments.value("--language");
   if (stage.language.empty()) {
     FURLONG_TRY(stage.language, choose_language(*stage.program, stage.device->facts()));
@@ -108,8 +109,8 @@ Status set_up(Stage& stage, const Arguments& arguments) {
 }
 
 Result<race::Outcome> race_once(Stage& stage, const program::Instance& instance, const Problem& problem,
-                                const race::Options& options, const Arguments& arguments, ProgressLine& progress,
-                                std::stop_token stop) {
+                                const race::Options& options, const Arguments& arguments,
+                                ProgressLine& progress, std::stop_token stop) {
   const std::vector<std::string> lossy = arguments.values("--allow-lossy");
   FURLONG_TRY(const auto points, instance.select(arguments.value("--variants", "catalogue"), lossy));
   race::Context context;
@@ -127,13 +128,15 @@ Result<race::Outcome> race_once(Stage& stage, const program::Instance& instance,
   return race::run(instance, points, options, context);
 }
 
-Status write_records(const Arguments& arguments, const program::Instance& instance, const race::Outcome& outcome) {
+Status write_records(const Arguments& arguments, const program::Instance& instance,
+                     const race::Outcome& outcome) {
   if (!arguments.given("--record")) return {};
   return record::append_record(arguments.value("--record"), race::make_record(instance, outcome));
 }
 
 /// What goes below the table when asked for.
-Result<std::string> extras(const Arguments& arguments, const program::Instance& instance, const race::Outcome& outcome) {
+Result<std::string> extras(const Arguments& arguments, const program::Instance& instance,
+                           const race::Outcome& outcome) {
   std::string out;
   if (arguments.flag("--explain")) out += "\n" + race::explain(instance, outcome) + "\n";
   if (arguments.flag("--pareto")) {
@@ -180,10 +183,12 @@ Result<int> run(const Arguments& arguments) {
     if (arguments.given("--report")) {
       std::filesystem::path file = arguments.value("--report");
       if (problems.size() > 1)
-        file.replace_filename(fmt::format("{}-{}{}", file.stem().string(), documents.size() + 1, file.extension().string()));
-      FURLONG_CHECK(system_files().write_atomic(
-          file, html_report(instance, *outcome,
-                            {.command = command_text(arguments), .date = outcome->ts, .threshold = options.rules.threshold})));
+        file.replace_filename(
+            fmt::format("{}-{}{}", file.stem().string(), documents.size() + 1, file.extension().string()));
+      FURLONG_CHECK(system_files().write_atomic(file, html_report(instance, *outcome,
+                                                                  {.command = command_text(arguments),
+                                                                   .date = outcome->ts,
+                                                                   .threshold = options.rules.threshold})));
       print_out("report: " + file.string() + "\n");
     }
     documents.push_back(race::to_json(instance, *outcome, options));
@@ -192,7 +197,9 @@ Result<int> run(const Arguments& arguments) {
   }
   if (problems.size() > 1) print_out(dispatch.text());
   if (arguments.given("--json")) {
-    const Json document = problems.size() == 1 ? documents[0] : Json{{"schema", 1}, {"races", documents}, {"dispatch", dispatch.json()}};
+    const Json document = problems.size() == 1
+                              ? documents[0]
+                              : Json{{"schema", 1}, {"races", documents}, {"dispatch", dispatch.json()}};
     const std::string file = arguments.value("--json");
     if (file == "-") {
       print_out(json_pretty(document));
@@ -207,38 +214,89 @@ Result<int> run(const Arguments& arguments) {
 
 CommandSpec race_command() {
   std::vector<OptionSpec> options{
-      {.name = "--device", .value_name = "D", .help = "Where to race: opencl:0, host:0, sim:0. Default: the best device here.", .complete = "device"},
-      {.name = "--variants", .value_name = "LIST", .help = "Variants a,b,c, or catalogue (default), or all. Base is always in."},
-      {.name = "--sizes", .value_name = "N=V1,V2,…", .help = "Race each of several problem sizes and print a dispatch table.", .repeatable = true},
-      {.name = "--race-budget-s", .value_name = "S", .help = "Seconds for compiles, gates and heats from the moment base is ready. Default 120, at most 540."},
-      {.name = "--window", .value_name = "MS", .help = "Shortest timed window of a variant in a heat. Default 5."},
-      {.name = "--threshold", .value_name = "PCT", .help = "Gain over base that a winner must have. Default 0.5."},
-      {.name = "--seed", .value_name = "N", .help = "Seed of the heats' order and of the random inputs. Default 1."},
-      {.name = "--classic", .value_name = "", .help = "The plain rule instead: each variant alone for 2 s, the fastest wins."},
+      {.name = "--device",
+       .value_name = "D",
+       .help = "Where to race: opencl:0, host:0, sim:0. Default: the best device here.",
+       .complete = "device"},
+      {.name = "--variants",
+       .value_name = "LIST",
+       .help = "Variants a,b,c, or catalogue (default), or all. Base is always in."},
+      {.name = "--sizes",
+       .value_name = "N=V1,V2,…",
+       .help = "Race each of several problem sizes and print a dispatch table.",
+       .repeatable = true},
+      {.name = "--race-budget-s",
+       .value_name = "S",
+       .help =
+           "Seconds for compiles, gates and heats from the moment base is ready. Default 120, at most 540."},
+      {.name = "--window",
+       .value_name = "MS",
+       .help = "Shortest timed window of a variant in a heat. Default 5."},
+      {.name = "--threshold",
+       .value_name = "PCT",
+       .help = "Gain over base that a winner must have. Default 0.5."},
+      {.name = "--seed",
+       .value_name = "N",
+       .help = "Seed of the heats' order and of the random inputs. Default 1."},
+      {.name = "--classic",
+       .value_name = "",
+       .help = "The plain rule instead: each variant alone for 2 s, the fastest wins."},
       {.name = "--rounds", .value_name = "N", .help = "Rounds of --classic. Default 3."},
-      {.name = "--metric", .value_name = "M", .help = "What decides. energy needs a device with an energy counter.", .choices = {"rate", "energy"}},
-      {.name = "--cache", .value_name = "C", .help = "State of the caches before each launch. Default hot.", .choices = {"hot", "cold"}},
-      {.name = "--horizon", .value_name = "S", .help = "Seconds that the winner would serve: the race stops when it no longer pays for itself."},
+      {.name = "--metric",
+       .value_name = "M",
+       .help = "What decides. energy needs a device with an energy counter.",
+       .choices = {"rate", "energy"}},
+      {.name = "--cache",
+       .value_name = "C",
+       .help = "State of the caches before each launch. Default hot.",
+       .choices = {"hot", "cold"}},
+      {.name = "--horizon",
+       .value_name = "S",
+       .help = "Seconds that the winner would serve: the race stops when it no longer pays for itself."},
       {.name = "--max-pause-ms", .value_name = "MS", .help = "Most timed time in all."},
-      {.name = "--allow-lossy", .value_name = "KNOB", .help = "Admit the values of this knob that lower precision.", .repeatable = true},
-      {.name = "--pareto", .value_name = "", .help = "Also list the variants that are not dominated over rate, energy, registers, memory and error."},
+      {.name = "--allow-lossy",
+       .value_name = "KNOB",
+       .help = "Admit the values of this knob that lower precision.",
+       .repeatable = true},
+      {.name = "--pareto",
+       .value_name = "",
+       .help =
+           "Also list the variants that are not dominated over rate, energy, registers, memory and error."},
       {.name = "--explain", .value_name = "", .help = "Also say in two sentences why the winner won."},
       {.name = "--line", .value_name = "", .help = "Also print the race line (docs/formats/race-line.md)."},
-      {.name = "--report", .value_name = "FILE", .help = "Write one self-contained HTML page.", .complete = "file"},
-      {.name = "--json", .value_name = "FILE", .help = "Write everything measured, raw samples included; - for standard output.", .complete = "file"},
-      {.name = "--record", .value_name = "FILE", .help = "Append the race record to this JSON-lines file.", .complete = "file"},
-      {.name = "--no-trial", .value_name = "", .help = "Skip the trial process: a variant that hangs or traps then takes the race with it."},
-      {.name = "--trial-timeout-s", .value_name = "S", .help = "Time for one variant in the trial process. Default 20."},
+      {.name = "--report",
+       .value_name = "FILE",
+       .help = "Write one self-contained HTML page.",
+       .complete = "file"},
+      {.name = "--json",
+       .value_name = "FILE",
+       .help = "Write everything measured, raw samples included; - for standard output.",
+       .complete = "file"},
+      {.name = "--record",
+       .value_name = "FILE",
+       .help = "Append the race record to this JSON-lines file.",
+       .complete = "file"},
+      {.name = "--no-trial",
+       .value_name = "",
+       .help = "Skip the trial process: a variant that hangs or traps then takes the race with it."},
+      {.name = "--trial-timeout-s",
+       .value_name = "S",
+       .help = "Time for one variant in the trial process. Default 20."},
       {.name = "--quiet", .value_name = "", .help = "No progress line."},
   };
   for (auto& option : program_options()) options.push_back(option);
   return {.name = "race",
-          .summary = "Race the variants of a program on a device and say which one is really faster, or that it is a dead heat.",
+          .summary =
+              "Race the variants of a program on a device and say which one is really faster, or that it is "
+              "a dead heat.",
           .description =
-              "Every variant is compiled, checked against the reference, then timed in heats against base in shuffled order. A "
-              "winner beats base by the threshold with confidence and passes a second check on fresh inputs; else base stays.\n"
+              "Every variant is compiled, checked against the reference, then timed in heats against base in "
+              "shuffled order. A "
+              "winner beats base by the threshold with confidence and passes a second check on fresh inputs; "
+              "else base stays.\n"
               "A program file, a pack and a host kernel are code and run as you.\n"
-              "Exit 0: decided (a dead heat is a decision); 2: bad usage or input; 3: base failed its gate, or nothing could be "
+              "Exit 0: decided (a dead heat is a decision); 2: bad usage or input; 3: base failed its gate, "
+              "or nothing could be "
               "timed; 4: no device.",
           .positionals = {{.name = "PROGRAM",
                            .help = "A program file (.toml), a pack's folder, or lottery (the default).",

@@ -1,3 +1,5 @@
+#include "furlong/race/trial.h"
+
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -6,7 +8,6 @@
 #include "apps/furlong/commands.h"
 #include "apps/furlong/session.h"
 #include "furlong/base/json.h"
-#include "furlong/race/trial.h"
 
 namespace furlong::app {
 namespace {
@@ -37,7 +38,8 @@ Status write_line(std::string_view line) {
   return {};
 }
 
-/// The trial process of a race: it says which variant it is at, the race that started it watches and kills what hangs.
+/// The trial process of a race: it says which variant it is at, the race that started it watches and kills
+/// what hangs.
 Result<int> run(const Arguments&) {
   device::Registry registry;
   add_backends(registry);

@@ -1,7 +1,8 @@
+#include "apps/furlong/version.h"
+
 #include "apps/furlong/backends.h"
 #include "apps/furlong/commands.h"
 #include "apps/furlong/session.h"
-#include "apps/furlong/version.h"
 #include "furlong/base/json.h"
 #include "furlong/base/os/file.h"
 #include "furlong/base/text.h"
@@ -21,9 +22,11 @@ CommandSpec version_command() {
             std::vector<std::string> names;
             for (const auto& driver : registry.drivers()) names.emplace_back(driver->name());
             if (arguments.flag("--json")) {
-              print_out(json_pretty(Json{{"version", version_text()}, {"commit", commit_text()}, {"backends", names}}));
+              print_out(json_pretty(
+                  Json{{"version", version_text()}, {"commit", commit_text()}, {"backends", names}}));
             } else {
-              print_out(fmt::format("furlong {} ({})\nback ends: {}\n", version_text(), commit_text(), join(names, " ")));
+              print_out(fmt::format("furlong {} ({})\nback ends: {}\n", version_text(), commit_text(),
+                                    join(names, " ")));
             }
             return exit_ok;
           }};
@@ -33,7 +36,10 @@ CommandSpec completion_command() {
   return {.name = "completion",
           .summary = "Print the completion script of a shell.",
           .description = "",
-          .positionals = {{.name = "SHELL", .help = "bash, zsh or fish", .choices = {"bash", "zsh", "fish"}, .complete = ""}},
+          .positionals = {{.name = "SHELL",
+                           .help = "bash, zsh or fish",
+                           .choices = {"bash", "zsh", "fish"},
+                           .complete = ""}},
           .options = {},
           .examples = {{"source <(furlong completion bash)", "In ~/.bashrc, for every new shell."}},
           .run = [](const Arguments& arguments) -> Result<int> {
@@ -48,7 +54,8 @@ CommandSpec help_pages_command() {
           .summary = "Write the pages of docs/cli from the commands' descriptions.",
           .description = "",
           .positionals = {},
-          .options = {{.name = "--out", .value_name = "DIR", .help = "Folder to write to.", .complete = "folder"}},
+          .options =
+              {{.name = "--out", .value_name = "DIR", .help = "Folder to write to.", .complete = "folder"}},
           .examples = {},
           .hidden = true,
           .run = [](const Arguments& arguments) -> Result<int> {

@@ -57,10 +57,12 @@ std::vector<std::size_t> timed_by_gain(const race::Outcome& outcome) {
   return order;
 }
 
-void x_axis(Svg& svg, const Scale& x, double top, double bottom, std::string_view unit, double factor, int ticks = 8) {
+void x_axis(Svg& svg, const Scale& x, double top, double bottom, std::string_view unit, double factor,
+            int ticks = 8) {
   for (const double tick : x.ticks(ticks)) {
     svg.line(x(tick), top, x(tick), bottom, "grid");
-    svg.text(x(tick), bottom + 14, fmt::format("{:g}{}", std::round(tick * factor * 1e6) / 1e6, unit), "middle", "axis");
+    svg.text(x(tick), bottom + 14, fmt::format("{:g}{}", std::round(tick * factor * 1e6) / 1e6, unit),
+             "middle", "axis");
   }
 }
 
@@ -72,13 +74,16 @@ std::string gain_chart(const race::Outcome& outcome, double threshold) {
     if (i == 0) continue;
     const auto& variant = outcome.variants[i];
     // An early elimination has a wide interval; the axis follows the estimates and clips such ends.
-    low = std::min(low, std::isfinite(variant.low) ? std::max(variant.low, variant.gain - 0.1) : variant.gain);
-    high = std::max(high, std::isfinite(variant.high) ? std::min(variant.high, variant.gain + 0.1) : variant.gain);
+    low =
+        std::min(low, std::isfinite(variant.low) ? std::max(variant.low, variant.gain - 0.1) : variant.gain);
+    high = std::max(high,
+                    std::isfinite(variant.high) ? std::min(variant.high, variant.gain + 0.1) : variant.gain);
   }
   const double pad = (high - low) * 0.05;
   const Scale x(low - pad, high + pad, kLeft, kRight);
   const double row = 22, top = 8, bottom = top + row * static_cast<double>(order.size()) + 4;
-  Svg svg(static_cast<int>(kWidth), static_cast<int>(bottom + 24), "Gain of each variant over base, with its interval");
+  Svg svg(static_cast<int>(kWidth), static_cast<int>(bottom + 24),
+          "Gain of each variant over base, with its interval");
   x_axis(svg, x, top, bottom, "%", 100);
   svg.line(x(0), top, x(0), bottom, "zero");
   svg.line(x(threshold), top, x(threshold), bottom, "threshold");
@@ -92,10 +97,14 @@ std::string gain_chart(const race::Outcome& outcome, double threshold) {
       svg.dot(x(0), y, 4, "mark-base", "base: every gain is against it within the same heat");
     } else {
       const auto clip = [&](double value) { return std::clamp(value, x.low(), x.high()); };
-      const std::string tip = fmt::format("{}: {} ({} to {}), {} heats. {}", variant.name, percent(variant.gain),
-                                          percent(variant.low), percent(variant.high), variant.heats, variant.why);
+      const std::string tip =
+          fmt::format("{}: {} ({} to {}), {} heats. {}", variant.name, percent(variant.gain),
+                      percent(variant.low), percent(variant.high), variant.heats, variant.why);
       if (std::isfinite(variant.low) && std::isfinite(variant.high))
-        svg.line(x(clip(variant.low)), y, x(clip(variant.high)), y, won ? "range-win" : out ? "range-out" : "range");
+        svg.line(x(clip(variant.low)), y, x(clip(variant.high)), y,
+                 won   ? "range-win"
+                 : out ? "range-out"
+                       : "range");
       svg.dot(x(clip(variant.gain)), y, won ? 5 : 4, won ? "mark-win" : out ? "mark-out" : "mark", tip);
     }
     y += row;
@@ -112,7 +121,8 @@ double heat_end(const race::Outcome& outcome) {
 double median_base_cost(const race::Outcome& outcome) {
   std::vector<double> costs;
   for (const auto& heat : outcome.heats)
-    if (!heat.dropped && !heat.cost_ms.empty() && std::isfinite(heat.cost_ms[0])) costs.push_back(heat.cost_ms[0]);
+    if (!heat.dropped && !heat.cost_ms.empty() && std::isfinite(heat.cost_ms[0]))
+      costs.push_back(heat.cost_ms[0]);
   if (costs.empty()) return 1;
   std::nth_element(costs.begin(), costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2), costs.end());
   return costs[costs.size() / 2];
@@ -135,7 +145,9 @@ std::string heats_chart(const race::Outcome& outcome) {
   }
   if (values.empty()) return "<p class=\"dim\">No accepted heats.</p>\n";
   std::sort(values.begin(), values.end());
-  const auto quantile = [&](double q) { return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))]; };
+  const auto quantile = [&](double q) {
+    return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
+  };
   const double low = quantile(0.01), high = quantile(0.97);  // a far outlier must not flatten the rest
   const double pad = (high - low) * 0.08;
   const double top = 8, bottom = 268;
@@ -149,7 +161,8 @@ std::string heats_chart(const race::Outcome& outcome) {
   x_axis(svg, x, bottom, bottom, " s", 1);
   const auto draw = [&](std::size_t i, std::string_view css) {
     Curve points;
-    for (const auto& [at, value] : curves[i]) points.emplace_back(x(at), y(std::clamp(value, y.low(), y.high())));
+    for (const auto& [at, value] : curves[i])
+      points.emplace_back(x(at), y(std::clamp(value, y.low(), y.high())));
     svg.path(points, css, outcome.variants[i].name);
   };
   for (std::size_t i = 1; i < curves.size(); ++i)
@@ -169,17 +182,22 @@ std::string elimination_chart(const race::Outcome& outcome) {
   for (std::size_t i = 0; i < last.size(); ++i)
     if (outcome.variants[i].heats > 0) order.push_back(i);
   if (order.empty()) return "<p class=\"dim\">Nothing was timed.</p>\n";
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return last[a] > last[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return last[a] > last[b]; });
   const double row = 20, top = 8, bottom = top + row * static_cast<double>(order.size()) + 4;
   const Scale x(0, std::max(heat_end(outcome), 1e-3), kLeft, kRight);
-  Svg svg(static_cast<int>(kWidth), static_cast<int>(bottom + 24), "Elimination order: how long each variant stayed in");
+  Svg svg(static_cast<int>(kWidth), static_cast<int>(bottom + 24),
+          "Elimination order: how long each variant stayed in");
   x_axis(svg, x, top, bottom, " s", 1);
   double y = top;
   for (const std::size_t i : order) {
     const auto& variant = outcome.variants[i];
     const bool out = variant.exit != race::Exit::none;
     svg.text(kLeft - 8, y + 14, variant.name, "end");
-    svg.box(kLeft, y + 4, x(last[i]) - kLeft, 12, is_winner(outcome, i) ? "bar-win" : out ? "bar-out" : "bar",
+    svg.box(kLeft, y + 4, x(last[i]) - kLeft, 12,
+            is_winner(outcome, i) ? "bar-win"
+            : out                 ? "bar-out"
+                                  : "bar",
             fmt::format("{}: {} heats. {}", variant.name, variant.heats, variant.why));
     y += row;
   }
@@ -237,7 +255,8 @@ std::string effects_chart(const program::Instance& instance, const race::Outcome
   for (const auto& effect : effects) {
     const std::string label = effect.knob + " " + effect.value;
     svg.text(kLeft - 8, y + 14, label, "end");
-    svg.box(std::min(x(0), x(effect.gain)), y + 4, std::abs(x(effect.gain) - x(0)), 12, effect.gain >= 0 ? "bar-win" : "bar-out",
+    svg.box(std::min(x(0), x(effect.gain)), y + 4, std::abs(x(effect.gain) - x(0)), 12,
+            effect.gain >= 0 ? "bar-win" : "bar-out",
             fmt::format("{}: {} against the default, other knobs equal", label, percent(effect.gain)));
     y += row;
   }
@@ -247,19 +266,28 @@ std::string effects_chart(const program::Instance& instance, const race::Outcome
 std::string variants_table(const program::Instance& instance, const race::Outcome& outcome) {
   const auto& work = instance.program().work;
   std::string out = fmt::format(
-      "<div class=\"scroll\"><table><thead><tr><th>variant</th><th>{}</th><th>gain</th><th>interval</th><th>heats</th>"
-      "<th>registers</th><th>spills</th><th>compile ms</th><th class=\"why\">why out</th></tr></thead><tbody>\n",
+      "<div "
+      "class=\"scroll\"><table><thead><tr><th>variant</th><th>{}</th><th>gain</th><th>interval</"
+      "th><th>heats</th>"
+      "<th>registers</th><th>spills</th><th>compile ms</th><th class=\"why\">why "
+      "out</th></tr></thead><tbody>\n",
       html_escape(work.rate_unit));
   for (std::size_t i = 0; i < outcome.variants.size(); ++i) {
     const auto& variant = outcome.variants[i];
     const bool timed = variant.rate.has_value();
     out += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.0f}</td><td class=\"why\">{}</td></tr>\n",
-        html_escape(variant.name), timed ? rate_text(work, *variant.rate) : "-", i == 0 || !timed ? "" : percent(variant.gain),
-        i == 0 || !timed || !std::isfinite(variant.low) ? "" : percent(variant.low) + " to " + percent(variant.high), variant.heats,
-        variant.kernel.registers ? std::to_string(*variant.kernel.registers) : "",
-        variant.kernel.spill_bytes ? std::to_string(*variant.kernel.spill_bytes) : "", variant.kernel.compile_ms,
-        html_escape(variant.same_code_as.empty() ? variant.why : "same machine code as " + variant.same_code_as));
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.0f}</td><td "
+        "class=\"why\">{}</td></tr>\n",
+        html_escape(variant.name), timed ? rate_text(work, *variant.rate) : "-",
+        i == 0 || !timed ? "" : percent(variant.gain),
+        i == 0 || !timed || !std::isfinite(variant.low)
+            ? ""
+            : percent(variant.low) + " to " + percent(variant.high),
+        variant.heats, variant.kernel.registers ? std::to_string(*variant.kernel.registers) : "",
+        variant.kernel.spill_bytes ? std::to_string(*variant.kernel.spill_bytes) : "",
+        variant.kernel.compile_ms,
+        html_escape(variant.same_code_as.empty() ? variant.why
+                                                 : "same machine code as " + variant.same_code_as));
   }
   return out + "</tbody></table></div>\n";
 }
@@ -270,32 +298,42 @@ std::string section(std::string_view heading, std::string_view note, std::string
 
 }  // namespace
 
-std::string html_report(const program::Instance& instance, const race::Outcome& outcome, const RacePage& page) {
+std::string html_report(const program::Instance& instance, const race::Outcome& outcome,
+                        const RacePage& page) {
   const auto& device = outcome.device;
   std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, "
-      "initial-scale=1\"><title>Race of {0}</title><style>{1}</style></head><body>\n<h1>Race of {0}</h1>\n<p class=\"dim\">{2} "
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width, "
+      "initial-scale=1\"><title>Race of {0}</title><style>{1}</style></head><body>\n<h1>Race of {0}</h1>\n<p "
+      "class=\"dim\">{2} "
       "({3}), driver {4}, compiler {5}; {6}</p>\n<p class=\"decision\">{7}</p>\n<p>{8}</p>\n",
       html_escape(instance.program().name), kStyle, html_escape(device.label), html_escape(device.address()),
-      html_escape(device.driver), html_escape(device.compiler), html_escape(page.date), html_escape(outcome.sentence),
-      html_escape(race::explain(instance, outcome)));
-  out += section("Gain over base", "Dot: estimate; line: interval that holds at every heat at once; dashed: the threshold. Orange: eliminated.",
+      html_escape(device.driver), html_escape(device.compiler), html_escape(page.date),
+      html_escape(outcome.sentence), html_escape(race::explain(instance, outcome)));
+  out += section("Gain over base",
+                 "Dot: estimate; line: interval that holds at every heat at once; dashed: the threshold. "
+                 "Orange: eliminated.",
                  gain_chart(outcome, page.threshold));
   out += section("Heats over time",
-                 fmt::format("{} heats, {} dropped, {} descheduled. Cost relative to base's median; base in grey, the winner in green: "
+                 fmt::format("{} heats, {} dropped, {} descheduled. Cost relative to base's median; base in "
+                             "grey, the winner in green: "
                              "drift moves all curves together, and cancels.",
                              outcome.heats.size(), outcome.dropped_heats, outcome.descheduled_heats),
                  heats_chart(outcome));
   out += section("Elimination order", "How long each variant was timed.", elimination_chart(outcome));
   out += section("Clock and power", "Read between heats.", telemetry_charts(outcome));
-  out += section("Knob effects", "Main effect of each value against its knob's default, by least squares over the timed variants.",
-                 effects_chart(instance, outcome));
+  out += section(
+      "Knob effects",
+      "Main effect of each value against its knob's default, by least squares over the timed variants.",
+      effects_chart(instance, outcome));
   out += section("Variants", "Every variant with what is known of it.", variants_table(instance, outcome));
-  out += fmt::format("<footer>Gate: {}. Seed {}. Compile {:.1f} s, gates {:.1f} s, paused {:.2f} s, in all {:.1f} s.<br>Made by <code>{}</code></footer>\n"
-                     "</body></html>\n",
-                     html_escape(outcome.reference), outcome.seed, outcome.compile_ms / 1e3,
-                     (outcome.trial_ms + outcome.gate_ms) / 1e3, outcome.paused_ms / 1e3, outcome.total_ms / 1e3,
-                     html_escape(page.command));
+  out += fmt::format(
+      "<footer>Gate: {}. Seed {}. Compile {:.1f} s, gates {:.1f} s, paused {:.2f} s, in all {:.1f} "
+      "s.<br>Made by <code>{}</code></footer>\n"
+      "</body></html>\n",
+      html_escape(outcome.reference), outcome.seed, outcome.compile_ms / 1e3,
+      (outcome.trial_ms + outcome.gate_ms) / 1e3, outcome.paused_ms / 1e3, outcome.total_ms / 1e3,
+      html_escape(page.command));
   return out;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// The report page of a race: one self-contained HTML file (no script from elsewhere, no network): the gain of each
-// variant with its interval, the heats over time, the elimination order, clocks and power, the knob effects.
+// The report page of a race: one self-contained HTML file (no script from elsewhere, no network): the gain of
+// each variant with its interval, the heats over time, the elimination order, clocks and power, the knob
+// effects.
 
 #include <string>
 
@@ -16,6 +17,7 @@ struct RacePage {
 };
 
 /// Deterministic for the same outcome and page.
-std::string html_report(const program::Instance& instance, const race::Outcome& outcome, const RacePage& page);
+std::string html_report(const program::Instance& instance, const race::Outcome& outcome,
+                        const RacePage& page);
 
 }  // namespace furlong::app

@@ -1,5 +1,6 @@
 #pragma once
-// A few marks of an SVG chart: axes with round ticks, dots, intervals, lines. Colours are CSS classes of the page.
+// A few marks of an SVG chart: axes with round ticks, dots, intervals, lines. Colours are CSS classes of the
+// page.
 
 #include <string>
 #include <string_view>
@@ -27,9 +28,11 @@ class Svg {
   void line(double x1, double y1, double x2, double y2, std::string_view css);
   void dot(double x, double y, double radius, std::string_view css, std::string_view tip = {});
   void box(double x, double y, double width, double height, std::string_view css, std::string_view tip = {});
-  void path(const std::vector<std::pair<double, double>>& points, std::string_view css, std::string_view tip = {});
+  void path(const std::vector<std::pair<double, double>>& points, std::string_view css,
+            std::string_view tip = {});
   /// anchor: start, middle, end.
-  void text(double x, double y, std::string_view content, std::string_view anchor = "start", std::string_view css = "label");
+  void text(double x, double y, std::string_view content, std::string_view anchor = "start",
+            std::string_view css = "label");
   std::string finish();
 
  private:

@@ -17,14 +17,22 @@ std::string status_text(const race::VariantOutcome& variant, bool winner) {
   using race::Exit;
   if (winner) return "winner";
   switch (variant.exit) {
-    case Exit::none: return variant.gated ? "in" : "";
-    case Exit::compile: return "no compile";
-    case Exit::trial: return "trial failed";
-    case Exit::gate: return "gate failed";
-    case Exit::launch: return "launch failed";
-    case Exit::eliminated: return "eliminated";
-    case Exit::quarantined: return "quarantined";
-    case Exit::duplicate: return "same code";
+    case Exit::none:
+      return variant.gated ? "in" : "";
+    case Exit::compile:
+      return "no compile";
+    case Exit::trial:
+      return "trial failed";
+    case Exit::gate:
+      return "gate failed";
+    case Exit::launch:
+      return "launch failed";
+    case Exit::eliminated:
+      return "eliminated";
+    case Exit::quarantined:
+      return "quarantined";
+    case Exit::duplicate:
+      return "same code";
   }
   return "";
 }
@@ -37,13 +45,20 @@ std::string first_line(std::string_view text, std::size_t most = 90) {
 
 std::string_view phase_word(race::Phase phase) {
   switch (phase) {
-    case race::Phase::build: return "compiling";
-    case race::Phase::trial: return "trial";
-    case race::Phase::gate: return "gate";
-    case race::Phase::heats: return "heats";
-    case race::Phase::confirm: return "confirming";
-    case race::Phase::second_gate: return "second gate";
-    case race::Phase::done: return "done";
+    case race::Phase::build:
+      return "compiling";
+    case race::Phase::trial:
+      return "trial";
+    case race::Phase::gate:
+      return "gate";
+    case race::Phase::heats:
+      return "heats";
+    case race::Phase::confirm:
+      return "confirming";
+    case race::Phase::second_gate:
+      return "second gate";
+    case race::Phase::done:
+      return "done";
   }
   return "";
 }
@@ -92,28 +107,32 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
   for (const std::size_t i : order) {
     const auto& variant = outcome.variants[i];
     const bool timed = variant.rate.has_value();
-    std::vector<std::string> row{variant.name, timed ? rate_text(work, *variant.rate) : "-",
-                                 i == 0 || !timed ? "" : percent(variant.gain),
-                                 i == 0 || !timed || !std::isfinite(variant.low) || !std::isfinite(variant.high)
-                                     ? ""
-                                     : fmt::format("{} .. {}", percent(variant.low), percent(variant.high))};
+    std::vector<std::string> row{
+        variant.name, timed ? rate_text(work, *variant.rate) : "-",
+        i == 0 || !timed ? "" : percent(variant.gain),
+        i == 0 || !timed || !std::isfinite(variant.low) || !std::isfinite(variant.high)
+            ? ""
+            : fmt::format("{} .. {}", percent(variant.low), percent(variant.high))};
     if (registers) {
       row.push_back(variant.kernel.registers ? std::to_string(*variant.kernel.registers) : "");
       row.push_back(variant.kernel.spill_bytes ? std::to_string(*variant.kernel.spill_bytes) : "");
     }
     row.push_back(variant.heats > 0 ? std::to_string(variant.heats) : "");
     row.push_back(status_text(variant, i == outcome.winner && outcome.verdict == stats::Verdict::winner));
-    row.push_back(variant.same_code_as.empty() ? first_line(variant.why) : "same machine code as " + variant.same_code_as);
+    row.push_back(variant.same_code_as.empty() ? first_line(variant.why)
+                                               : "same machine code as " + variant.same_code_as);
     table.row(std::move(row));
   }
-  std::string out = fmt::format("{} on {} ({}, {})\n\n{}\n", instance.program().name, outcome.device.address(),
-                                outcome.device.label, instance.edition().language, table.text());
+  std::string out =
+      fmt::format("{} on {} ({}, {})\n\n{}\n", instance.program().name, outcome.device.address(),
+                  outcome.device.label, instance.edition().language, table.text());
   out += outcome.sentence + "\n";
   out += fmt::format("gate: {}; {} heats", outcome.reference, outcome.heats.size());
   if (outcome.dropped_heats > 0) out += fmt::format(", {} dropped", outcome.dropped_heats);
   if (outcome.descheduled_heats > 0) out += fmt::format(", {} descheduled", outcome.descheduled_heats);
-  out += fmt::format("; compile {:.1f} s, gates {:.1f} s, paused {:.2f} s, in all {:.1f} s\n", outcome.compile_ms / 1e3,
-                     (outcome.trial_ms + outcome.gate_ms) / 1e3, outcome.paused_ms / 1e3, outcome.total_ms / 1e3);
+  out += fmt::format("; compile {:.1f} s, gates {:.1f} s, paused {:.2f} s, in all {:.1f} s\n",
+                     outcome.compile_ms / 1e3, (outcome.trial_ms + outcome.gate_ms) / 1e3,
+                     outcome.paused_ms / 1e3, outcome.total_ms / 1e3);
   for (const std::string& note : outcome.notes) out += "note: " + note + "\n";
   return out;
 }
@@ -139,13 +158,15 @@ void ProgressLine::show(const race::Progress& progress) {
   std::string line;
   if (progress.phase == race::Phase::heats || progress.phase == race::Phase::confirm) {
     line = fmt::format("{} {} {} heats, {} in, leader {} {}  {:.0f}/{:.0f} s", phase_word(progress.phase),
-                       bar(progress.budget_s > 0 ? progress.elapsed_s / progress.budget_s : 0, 20), progress.heats,
-                       progress.survivors, progress.leader.empty() ? "base" : progress.leader,
+                       bar(progress.budget_s > 0 ? progress.elapsed_s / progress.budget_s : 0, 20),
+                       progress.heats, progress.survivors, progress.leader.empty() ? "base" : progress.leader,
                        percent(progress.leader_gain), progress.elapsed_s, progress.budget_s);
   } else {
-    line = fmt::format("{} {} {}/{} {}", phase_word(progress.phase),
-                       bar(progress.total > 0 ? static_cast<double>(progress.done) / static_cast<double>(progress.total) : 0, 20),
-                       progress.done, progress.total, progress.doing);
+    line = fmt::format(
+        "{} {} {}/{} {}", phase_word(progress.phase),
+        bar(progress.total > 0 ? static_cast<double>(progress.done) / static_cast<double>(progress.total) : 0,
+            20),
+        progress.done, progress.total, progress.doing);
   }
   fmt::print(out_, "\r\033[K{}", line);
   std::fflush(out_);

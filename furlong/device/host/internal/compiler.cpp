@@ -76,8 +76,8 @@ struct Job {
   // Standard output of the run and, in `log`, its messages.
   Result<std::string> run(std::vector<std::string> rest, std::string& log) const {
     ProcessRequest request_to_run = child(command_line(compiler, options, std::move(rest)));
-    // The compiler's own temporary files go where ours are: a compiler that is killed leaves them, and they go with
-    // the folder.
+    // The compiler's own temporary files go where ours are: a compiler that is killed leaves them, and they
+    // go with the folder.
     request_to_run.environment.emplace_back("TMPDIR", folder.string());
     FURLONG_TRY(ProcessEnd end, system_processes().run(request_to_run, kCompileTimeoutS, stop));
     if (end.stopped || end.timed_out) {
