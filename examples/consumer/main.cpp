@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr const char* kProgram = R"(
+constexpr const char* kProgram = R"toml(
 format = 1
 [program]
 name = "scale"
@@ -53,15 +53,15 @@ tags = ["", "u8"]
 applies = "define"
 wins = "long arrays: fewer branches"
 loses = "short arrays: a longer tail"
-)";
+)toml";
 
-constexpr const char* kKernel = R"(
-extern "C" void scale(const furlong_block& block, unsigned n, const float* x, float* y) {
-  const unsigned begin = block.x * 1024, end = begin + 1024 < n ? begin + 1024 : n;
+constexpr const char* kKernel = R"cpp(
+  extern "C" void scale(const furlong_block& block, unsigned n, const float* x, float* y) {
+    const unsigned begin = block.x * 1024, end = begin + 1024 < n ? begin + 1024 : n;
 #pragma GCC unroll UNROLL
-  for (unsigned i = begin; i < end; ++i) y[i] = 3.0f * x[i];
-}
-)";
+    for (unsigned i = begin; i < end; ++i) y[i] = 3.0f * x[i];
+  }
+)cpp";
 
 furlong::Status race() {
   furlong::FakeFiles files;  // the program lives in memory
