@@ -58,8 +58,10 @@ loses = "short arrays: a longer tail"
 constexpr const char* kKernel = R"cpp(
   extern "C" void scale(const furlong_block& block, unsigned n, const float* x, float* y) {
     const unsigned begin = block.x * 1024, end = begin + 1024 < n ? begin + 1024 : n;
-#pragma GCC unroll UNROLL
-    for (unsigned i = begin; i < end; ++i) y[i] = 3.0f * x[i];
+    unsigned i = begin;
+    for (; i + UNROLL <= end; i += UNROLL)
+      for (unsigned k = 0; k < UNROLL; ++k) y[i + k] = 3.0f * x[i + k];
+    for (; i < end; ++i) y[i] = 3.0f * x[i];
   }
 )cpp";
 
