@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "furlong/base/os/file.h"
 #include "furlong/lattice/lint.h"
@@ -201,6 +202,24 @@ TEST(LotteryRecipe, LeavesOtherHitBits) {
   inputs[kHits] = {0, 0, 0, 0x80};
   ASSERT_TRUE(recipe->reference({}, inputs, expected));
   EXPECT_EQ(expected[kHits], (Bytes{7, 0, 0, 0x80}));
+}
+
+// The cache is filled at first use; that two threads come first at once must not matter.
+TEST(LotteryRecipe, MayBeAskedByManyThreads) {
+  const auto recipe = demonstration_program()->recipe;
+  const Instance instance = instance_of("host");
+  const auto inputs = instance.vector_inputs(0, std::vector{instance.lattice().base()});
+  ASSERT_TRUE(inputs);
+  std::array<std::vector<Bytes>, 4> answers;
+  {
+    std::vector<std::jthread> threads;
+    for (auto& answer : answers)
+      threads.emplace_back([&] { (void)recipe->reference(inputs->problem, inputs->bytes, answer); });
+  }
+  for (const auto& answer : answers) {
+    ASSERT_EQ(answer.size(), static_cast<std::size_t>(kArguments));
+    EXPECT_EQ(answer[kHashes], inputs->expected[kHashes]);
+  }
 }
 
 // ---- the lattice that ships

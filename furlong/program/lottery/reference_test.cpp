@@ -80,6 +80,36 @@ TEST(LotteryReference, EveryNonceBitReachesTheWholeHash) {
   for (const int n : flips) EXPECT_NEAR(n, 64 * 64 / 2, 6 * 32);
 }
 
+// Nothing is dead: an instruction left out, or any of its fields changed, gives another hash.
+TEST(LotteryReference, EveryInstructionMatters) {
+  const Epoch epoch({.epoch_seed = demonstration_seed(), .loads = 64, .wide = 32});
+  const std::uint32_t words = epoch.geometry.dataset_words();
+  const RowSource rows = light_rows(epoch.cache);
+  const std::uint64_t hash = reference_hash(epoch.program, 1, words, rows);
+  const auto differs = [&](const LotteryProgram& program) {
+    return reference_hash(program, 1, words, rows) != hash;
+  };
+  for (std::size_t i = 0; i < kInstructions; ++i) {
+    const Operation operation = epoch.program.instructions[i].operation;
+    LotteryProgram changed = epoch.program;
+    changed.instructions[i].source ^= 1;
+    EXPECT_TRUE(differs(changed)) << "source of " << i;
+    changed = epoch.program;
+    changed.instructions[i].operation =
+        operation == Operation::exclusive ? Operation::add : Operation::exclusive;
+    EXPECT_TRUE(differs(changed)) << "operation of " << i;
+    const bool rotates = operation == Operation::rotate || operation >= Operation::load;
+    changed = epoch.program;
+    changed.instructions[i].rotation ^= 2;
+    EXPECT_EQ(differs(changed), rotates) << "rotation of " << i;
+    const bool multiplies =
+        operation == Operation::multiply || operation == Operation::high || operation == Operation::load_wide;
+    changed = epoch.program;
+    changed.instructions[i].constant ^= 0x40000000;
+    EXPECT_EQ(differs(changed), multiplies) << "constant of " << i;
+  }
+}
+
 /// Chi-square of the addresses of all loads over two binnings of the word index: its top eight bits, and its
 /// top and bottom four together (a register whose halves repeat has uniform top bits). As standard normal
 /// deviates by Wilson and Hilferty (1931); the larger of the two.
