@@ -6,15 +6,10 @@
 #include <cmath>
 
 #include "furlong/race/internal/hold.h"
+#include "furlong/race/internal/long_window.h"
 #include "furlong/race/internal/run.h"
 
 namespace furlong::race {
-namespace {
-
-constexpr double kSliceMs = 250;  // of one window, so that a stop is heard
-
-}  // namespace
-
 /// One round: the cost in ms of each variant by the mean over its window, NaN for those that are out.
 Status Race::classic_round(std::vector<double>& cost, HeatRecord& record) {
   cost.assign(entrants_.size(), NAN);
@@ -25,28 +20,16 @@ Status Race::classic_round(std::vector<double>& cost, HeatRecord& record) {
     if (!entrant.in()) continue;
     progress(Phase::heats, turn++, 1 + challengers(), entrant.name());
     if (why_end_before(1e3 * options_.classic_window_s)) return {};
-    const WindowPlan plan =
-        plan_window(entrant.estimate_ms, entrant.estimate_ms,
-                    std::min(kSliceMs, 1e3 * options_.classic_window_s), options_.cache == CacheState::hot);
-    double sum_ms = 0, count = 0;
-    std::vector<float> samples;
-    const double start = now_ms();
-    while (count == 0 || now_ms() - start < 1e3 * options_.classic_window_s) {
-      FURLONG_CHECK(stopped());
-      auto window = sampler_->window(entrant, plan);
-      if (!window) {
-        FURLONG_CHECK(on_failure(entrant, window.error(), "timing"));
-        break;
-      }
-      for (const double sample : *window) sum_ms += sample;
-      count += static_cast<double>(window->size());
-      if (options_.keep_samples) samples.insert(samples.end(), window->begin(), window->end());
+    auto window = long_window(context_, options_, *sampler_, entrant, options_.classic_window_s);
+    FURLONG_CHECK(stopped());
+    if (!window) {
+      FURLONG_CHECK(on_failure(entrant, window.error(), "timing"));
+      continue;
     }
-    if (!entrant.in()) continue;
     record.order.push_back(static_cast<std::uint32_t>(entrant.index));
-    record.cost_ms[entrant.index] = sum_ms / count;
-    cost[entrant.index] = sum_ms / count / entrant.outcome->work_amount;
-    if (options_.keep_samples) record.samples_ms.push_back(std::move(samples));
+    record.cost_ms[entrant.index] = window->mean_ms;
+    cost[entrant.index] = window->mean_ms / entrant.outcome->work_amount;
+    if (options_.keep_samples) record.samples_ms.push_back(std::move(window->samples_ms));
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "furlong/race/internal/hold.h"
+#include "furlong/race/internal/long_window.h"
 #include "furlong/race/internal/run.h"
 #include "furlong/stats/heat_order.h"
 
@@ -13,12 +14,7 @@ namespace {
 
 constexpr std::size_t kMostFinalists = 5;  // base among them
 constexpr double kSlowest = 0.8;           // of the fastest rate: slower ones are no finalists
-constexpr double kSliceMs = 250;
-
-struct EnergyWindow {
-  double joules_per_unit = 0;
-  double watts = 0;
-};
+constexpr double kWarmUp_s = 0.1;  // before the counter is read: the card is then at this variant's power
 
 /// Base, then the fastest; a variant that lost the race for rate may still need the least energy.
 std::vector<Entrant*> finalists_of(std::vector<Entrant>& entrants) {
@@ -35,28 +31,23 @@ std::vector<Entrant*> finalists_of(std::vector<Entrant>& entrants) {
   return finalists;
 }
 
-Result<EnergyWindow> measure(const Context& context, const Options& options, Sampler& sampler,
-                             Entrant& entrant) {
-  const WindowPlan plan = plan_window(entrant.estimate_ms, entrant.estimate_ms, kSliceMs, true);
-  FURLONG_CHECK(
-      sampler.window(entrant, plan));  // the card is at this variant's power when the counter is read
-  const auto before = read_telemetry(context).energy_j;
-  const double start = context.clock->now_ms();
-  double launches = 0;
-  while (launches == 0 || context.clock->now_ms() - start < 1e3 * options.energy_window_s) {
-    if (context.stop.stop_requested()) return fail(Code::timeout, "stopped during an energy window");
-    FURLONG_CHECK(sampler.window(entrant, plan));
-    launches += static_cast<double>(plan.repeats) * plan.batch;
-  }
-  const double elapsed_s = 1e-3 * (context.clock->now_ms() - start);
-  const auto after = read_telemetry(context).energy_j;
-  if (!before || !after || !(*after > *before))
-    return fail(Code::unavailable, "the energy counter of {} stood still", context.device->facts().address());
-  const double joules = *after - *before;
-  return EnergyWindow{joules / (launches * entrant.outcome->work_amount), joules / elapsed_s};
-}
-
 }  // namespace
+
+/// Whether the variant still runs; its Error when the race cannot go on.
+Result<bool> Race::measure_energy(Entrant& entrant) {
+  auto window = long_window(context_, options_, *sampler_, entrant, kWarmUp_s);
+  if (window) window = long_window(context_, options_, *sampler_, entrant, options_.energy_window_s);
+  FURLONG_CHECK(stopped());
+  if (!window) {
+    FURLONG_CHECK(on_failure(entrant, window.error(), "energy"));
+    return false;
+  }
+  if (!window->joules || !(*window->joules > 0))
+    return fail(Code::unavailable, "the energy counter of {} stood still", outcome_.device.address());
+  entrant.energy.push_back(*window->joules / (window->launches * entrant.outcome->work_amount));
+  entrant.power.push_back(*window->joules / window->elapsed_s);
+  return true;
+}
 
 Result<std::optional<stats::Heat>> Race::take_energy(const std::vector<Entrant*>& finalists,
                                                      const std::vector<std::size_t>& places) {
@@ -72,18 +63,12 @@ Result<std::optional<stats::Heat>> Race::take_energy(const std::vector<Entrant*>
     FURLONG_CHECK(stopped());
     Entrant& entrant = *finalists[place];
     progress(Phase::heats, outcome_.heats.size(), 0, entrant.name());
-    auto window = measure(context_, options_, *sampler_, entrant);
-    if (!window) {
-      if (context_.stop.stop_requested()) return Error(std::move(window).error());
-      FURLONG_CHECK(on_failure(entrant, window.error(), "energy"));
-      return std::optional<stats::Heat>();
-    }
+    FURLONG_TRY(const bool measured, measure_energy(entrant));
+    if (!measured) return std::optional<stats::Heat>();
     record.order.push_back(static_cast<std::uint32_t>(entrant.index));
-    record.energy_j_per_unit[entrant.index] = window->joules_per_unit;
-    entrant.energy.push_back(window->joules_per_unit);
-    entrant.power.push_back(window->watts);
+    record.energy_j_per_unit[entrant.index] = entrant.energy.back();
     double& cost = place == 0 && std::isfinite(heat.cost[0]) ? heat.base_again : heat.cost[place];
-    cost = window->joules_per_unit;
+    cost = entrant.energy.back();
   }
   record.telemetry = read_telemetry(context_);
   outcome_.heats.push_back(std::move(record));
@@ -99,7 +84,9 @@ Status Race::energy() {
     entrant->outcome->why.clear();
   }
   for (Entrant& entrant : entrants_) {
-    if (!entrant.in() || std::ranges::find(finalists, &entrant) != finalists.end()) continue;
+    if (std::ranges::find(finalists, &entrant) != finalists.end()) continue;
+    entrant.outcome->gain = entrant.outcome->low = entrant.outcome->high = NAN;  // those were of the rate
+    if (!entrant.in()) continue;
     entrant.outcome->exit = Exit::eliminated;
     entrant.outcome->why = "too slow to be a finalist for energy";
   }

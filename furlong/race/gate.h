@@ -53,6 +53,8 @@ class Gate {
   Result<const program::RunInputs*> check_inputs(std::uint64_t seed);
   /// Inputs of the timed problem, made once a seed.
   Result<const program::RunInputs*> timed_inputs(std::uint64_t seed);
+  /// The timed inputs in hand, of whatever seed; null before the first.
+  const program::RunInputs* any_timed_inputs() const { return timed_ ? &*timed_ : nullptr; }
   /// Brings the timed problem's inputs to the device, for heats.
   Status load_timed(std::uint64_t seed);
 

@@ -65,6 +65,10 @@ Status Sampler::prepare() {
 
 Result<std::vector<double>> Sampler::window(Entrant& entrant, const WindowPlan& plan) {
   const Hold hold(context_, &paused_ms_);
+  return window_while_held(entrant, plan);
+}
+
+Result<std::vector<double>> Sampler::window_while_held(Entrant& entrant, const WindowPlan& plan) {
   // An accumulating kernel must not meet numbers that grew with every launch before it.
   if (inout_bytes_ > 0 && inout_bytes_ <= kRestoreEachWindow) FURLONG_CHECK(buffers_.restore(timed_));
   device::TimeRequest request;

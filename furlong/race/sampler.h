@@ -57,8 +57,11 @@ class Sampler {
 
   /// One window of one variant: its samples, the first left out. Holds the device.
   Result<std::vector<double>> window(Entrant& entrant, const WindowPlan& plan);
+  /// The same for a caller that holds the device already, and counts the pause itself.
+  Result<std::vector<double>> window_while_held(Entrant& entrant, const WindowPlan& plan);
 
   double paused_ms() const { return paused_ms_; }
+  double* pause_counter() { return &paused_ms_; }
 
  private:
   Result<std::vector<double>> undisturbed_window(Entrant& entrant, const WindowPlan& plan, bool& descheduled);

@@ -50,7 +50,8 @@ void Race::remember(const Entrant& entrant, bool good, const std::string& why, c
 bool Race::device_answers() {
   const auto run_base = [&]() -> Status {
     const Hold hold(context_);
-    FURLONG_TRY(const program::RunInputs* timed, gate_->timed_inputs(options_.seed));
+    const program::RunInputs* timed = gate_->any_timed_inputs();
+    if (timed == nullptr) return fail(Code::internal, "nothing to probe with");
     FURLONG_TRY(const auto pipeline,
                 make_launches(instance_, entrants_[0].point, *entrants_[0].module, *buffers_, *timed));
     for (const device::Launch& launch : pipeline) FURLONG_CHECK(context_.device->launch(launch));

@@ -50,6 +50,7 @@ class Race {
   Status classic();
   Status classic_round(std::vector<double>& cost, HeatRecord& record);
   Status energy();
+  Result<bool> measure_energy(Entrant& entrant);
   Result<std::optional<stats::Heat>> take_heat(const std::vector<std::size_t>& places,
                                                const stats::Elimination& state);
   Result<std::optional<stats::Heat>> take_energy(const std::vector<Entrant*>& finalists,
