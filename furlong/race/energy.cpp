@@ -22,8 +22,10 @@ std::vector<Entrant*> finalists_of(std::vector<Entrant>& entrants) {
   for (Entrant& entrant : entrants)
     if (entrant.index != 0 && entrant.outcome->rate && !entrant.timed.empty() && entrant.outcome->gated)
       timed.push_back(&entrant);
-  std::ranges::stable_sort(
-      timed, [](const Entrant* a, const Entrant* b) { return *a->outcome->rate > *b->outcome->rate; });
+  std::ranges::sort(timed, [](const Entrant* a, const Entrant* b) {
+    return *a->outcome->rate != *b->outcome->rate ? *a->outcome->rate > *b->outcome->rate
+                                                  : a->index < b->index;
+  });
   std::vector<Entrant*> finalists{&entrants[0]};
   for (Entrant* entrant : timed)
     if (finalists.size() < kMostFinalists && *entrant->outcome->rate >= kSlowest * *timed[0]->outcome->rate)

@@ -55,8 +55,10 @@ std::vector<std::size_t> pareto_front(const Outcome& outcome, double tie) {
   for (const std::size_t i : timed)
     if (std::ranges::none_of(timed, [&](std::size_t j) { return j != i && dominates(outcome, j, i, tie); }))
       front.push_back(i);
-  std::ranges::stable_sort(
-      front, [&](std::size_t a, std::size_t b) { return log_gain(outcome, a) > log_gain(outcome, b); });
+  std::ranges::sort(front, [&](std::size_t a, std::size_t b) {
+    const double x = log_gain(outcome, a), y = log_gain(outcome, b);
+    return x != y ? x > y : a < b;
+  });
   return front;
 }
 
