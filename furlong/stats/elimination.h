@@ -57,8 +57,9 @@ struct VariantState {
   std::string why_out;        ///< one sentence, empty while in; says "the leader", never a name
   int heats = 0;              ///< heats in which it was timed
   double gain = 0;            ///< estimated rate gain over base (ratio - 1)
-  /// Confidence interval of the gain (ratio - 1) at 1 - eliminate_error; valid at every heat at once.
-  /// -1 and infinity while there is none yet.
+  /// Confidence interval of the gain (ratio - 1) at 1 - eliminate_error; valid at every heat at once, and so
+  /// the intersection of all so far: it may leave out `gain`, the newest mean. -1 and infinity while there is
+  /// none yet.
   double low = -1, high = std::numeric_limits<double>::infinity();
 };
 
