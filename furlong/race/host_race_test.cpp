@@ -137,6 +137,41 @@ TEST(HostRace, UsesAHostFunctionAsReference) {
       << broken.error().text();
 }
 
+TEST(HostRace, UsesALibraryAsReference) {
+  const auto folder = TemporaryFolder::make("library").value();
+  const auto source = folder.path() / "reference.c", library = folder.path() / "reference.so";
+  ASSERT_TRUE(system_files().write_atomic(
+      source,
+      "#include <stddef.h>\n#include <stdint.h>\n"
+      "void reference(void** arguments, size_t count) {\n"
+      "  const uint32_t* x = arguments[0]; uint32_t* y = arguments[1]; const uint32_t n = "
+      "*(uint32_t*)arguments[2];\n"
+      "  for (uint32_t i = 0; count == 3 && i < n; ++i) y[i] = 3u * x[i] + i;\n}\n"));
+  ProcessRequest compiler;
+  compiler.argv = {"cc", "-shared", "-fPIC", "-o", library.string(), source.string()};
+  const auto built = system_processes().run(compiler, 60);
+  if (!built) GTEST_SKIP() << built.error().text();
+  ASSERT_EQ(built->exit_code, 0) << built->standard_error;
+  auto program = std::make_shared<program::Program>(*testing::parse(kernel("y[n / 2] ^= 1;")));
+  program->check.reference = program::ReferenceKind::library;
+  program->check.function = "reference";
+  program->check.file = library;
+  Bench bench(testing::mix_text);
+  OPEN_OR_SKIP(bench);
+  bench.program = program;
+  bench.instance.emplace(program::Instance::make(program, "host", {}, {}).value());
+  const auto raced = bench.race("u8");
+  ASSERT_TRUE(raced) << raced.error().text();
+  EXPECT_NE(raced->reference.find("library function 'reference' of reference.so"), std::string::npos)
+      << raced->reference;
+  EXPECT_EQ(variant(*raced, "u8").exit, Exit::gate);
+  program->check.function = "nothing";
+  const auto broken = bench.race("u8");
+  ASSERT_FALSE(broken);
+  EXPECT_NE(broken.error().text().find("has no function 'nothing'"), std::string::npos)
+      << broken.error().text();
+}
+
 TEST(HostTrial, PassesGoodVariants) {
   Bench bench(testing::mix_text);
   OPEN_OR_SKIP(bench);

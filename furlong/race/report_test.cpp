@@ -133,6 +133,12 @@ TEST(Pareto, TakesTheOneThatNeedsLessEnergy) {
   EXPECT_EQ(pareto_front(outcome), (std::vector<std::size_t>{1, 0, 2}));
 }
 
+TEST(Pareto, OfEqualsTheFirstStandsForAll) {
+  Stage stage;
+  const Outcome outcome = stage.outcome("u2,u4");
+  EXPECT_EQ(pareto_front(outcome, 0.01), std::vector<std::size_t>{0});
+}
+
 TEST(KnobEffects, NeedThreeTimedVariants) {
   Stage stage;
   const Outcome outcome = stage.outcome("u2");
