@@ -17,6 +17,22 @@ using testing::winner_of;
 
 constexpr const char* kChild = "FURLONG_TEST_TRIAL_CHILD";
 
+/// Compiled kernels go to a folder of these tests, which the trial children share, and not to the user's
+/// cache.
+class OwnCache : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    if (std::getenv(kChild) != nullptr) return;  // the parent's
+    folder_.emplace(TemporaryFolder::make("race-test-cache").value());
+    setenv("FURLONG_CACHE_DIR", folder_->path().c_str(), 1);
+  }
+  void TearDown() override { folder_.reset(); }
+
+ private:
+  std::optional<TemporaryFolder> folder_;
+};
+const auto* const kOwnCache = ::testing::AddGlobalTestEnvironment(new OwnCache);
+
 // What CRIME says happens in u8: only the variant with UNROLL == 8 is bad.
 std::string kernel(std::string_view crime) {
   std::string text(testing::mix_text);
