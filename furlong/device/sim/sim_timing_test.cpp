@@ -17,15 +17,17 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 double deviation(const std::vector<double>& values) {
+  const double centre = mean(values);
   double sum = 0;
-  for (const double v : values) sum += (v - mean(values)) * (v - mean(values));
+  for (const double v : values) sum += (v - centre) * (v - centre);
   return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 double lag_one(const std::vector<double>& values) {
+  const double centre = mean(values);
   double sum = 0, all = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    all += (values[i] - mean(values)) * (values[i] - mean(values));
-    if (i > 0) sum += (values[i] - mean(values)) * (values[i - 1] - mean(values));
+    all += (values[i] - centre) * (values[i] - centre);
+    if (i > 0) sum += (values[i] - centre) * (values[i - 1] - centre);
   }
   return sum / all;
 }
