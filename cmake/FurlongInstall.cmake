@@ -12,7 +12,6 @@ install(TARGETS ${targets} EXPORT FurlongTargets ARCHIVE DESTINATION ${CMAKE_INS
 install(DIRECTORY furlong DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h"
   PATTERN "internal" EXCLUDE
-  REGEX "race/(build|contest|gate|sampler)\\.h$" EXCLUDE  # between the race's own files only
   PATTERN "testdata" EXCLUDE
   PATTERN "*_fuzz" EXCLUDE)
 install(EXPORT FurlongTargets NAMESPACE Furlong:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Furlong)

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
+#include "furlong/race/internal/sampler.h"
 #include "furlong/race/internal/testing.h"
-#include "furlong/race/sampler.h"
 
 namespace furlong::race {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "furlong/race/build.h"
+#include "furlong/race/internal/build.h"
 #include "furlong/race/internal/child_limits.h"
 #include "furlong/race/internal/hold.h"
 #include "furlong/race/internal/run.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "furlong/race/sampler.h"
+#include "furlong/race/internal/sampler.h"
 
 namespace furlong::race {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "furlong/race/contest.h"
-#include "furlong/race/gate.h"
+#include "furlong/race/internal/contest.h"
 #include "furlong/race/internal/entrant.h"
+#include "furlong/race/internal/gate.h"
+#include "furlong/race/internal/sampler.h"
 #include "furlong/race/race.h"
-#include "furlong/race/sampler.h"
 
 namespace furlong::race {
 

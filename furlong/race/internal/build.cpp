@@ -1,4 +1,4 @@
-#include "furlong/race/build.h"
+#include "furlong/race/internal/build.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "furlong/race/contest.h"
+#include "furlong/race/internal/contest.h"
 
 #include <algorithm>
 #include <limits>

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "furlong/race/gate.h"
 #include "furlong/race/internal/entrant.h"
+#include "furlong/race/internal/gate.h"
 
 namespace furlong::race {
 

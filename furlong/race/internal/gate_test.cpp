@@ -1,5 +1,5 @@
 // The gate must be able to fail: every planted wrong variant is caught.
-#include "furlong/race/gate.h"
+#include "furlong/race/internal/gate.h"
 
 #include <bit>
 #include <cmath>

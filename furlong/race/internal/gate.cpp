@@ -1,4 +1,4 @@
-#include "furlong/race/gate.h"
+#include "furlong/race/internal/gate.h"
 
 #include <algorithm>
 

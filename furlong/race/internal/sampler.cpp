@@ -1,4 +1,4 @@
-#include "furlong/race/sampler.h"
+#include "furlong/race/internal/sampler.h"
 
 #include <algorithm>
 #include <cmath>
