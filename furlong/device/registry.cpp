@@ -17,6 +17,52 @@ struct Address {
   int index = 0;
 };
 
+// Words that people type for cards, as folded() makes them, and who serves those cards here.
+struct Served {
+  std::string_view word, cards, backend;
+};
+constexpr std::array<Served, 24> kServed{{{"hip", "AMD cards", "opencl"},
+                                          {"rocm", "AMD cards", "opencl"},
+                                          {"amd", "AMD cards", "opencl"},
+                                          {"amdgpu", "AMD cards", "opencl"},
+                                          {"radeon", "AMD cards", "opencl"},
+                                          {"metal", "Apple cards", "opencl"},
+                                          {"mps", "Apple cards", "opencl"},
+                                          {"apple", "Apple cards", "opencl"},
+                                          {"vulkan", "cards with Vulkan", "opencl"},
+                                          {"vk", "cards with Vulkan", "opencl"},
+                                          {"levelzero", "Intel cards", "opencl"},
+                                          {"l0", "Intel cards", "opencl"},
+                                          {"ze", "Intel cards", "opencl"},
+                                          {"oneapi", "Intel cards", "opencl"},
+                                          {"sycl", "Intel cards", "opencl"},
+                                          {"dpcpp", "Intel cards", "opencl"},
+                                          {"xpu", "Intel cards", "opencl"},
+                                          {"intel", "Intel cards", "opencl"},
+                                          {"cl", "OpenCL devices", "opencl"},
+                                          {"ocl", "OpenCL devices", "opencl"},
+                                          {"pocl", "CPUs with PoCL", "opencl"},
+                                          {"gpu", "cards of every maker", "opencl"},
+                                          {"nvidia", "NVIDIA cards", "cuda"},
+                                          {"cpu", "CPUs", "host"}}};
+
+// "Level-Zero" → "levelzero"
+std::string folded(std::string_view word) {
+  std::string out;
+  for (const char c : word) {
+    if (c >= 'A' && c <= 'Z') out += static_cast<char>(c - 'A' + 'a');
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) out += c;
+  }
+  return out;
+}
+
+const Served* served(std::string_view word) {
+  const std::string plain = folded(word);
+  const auto* found =
+      std::find_if(kServed.begin(), kServed.end(), [&](const Served& row) { return row.word == plain; });
+  return found == kServed.end() ? nullptr : found;
+}
+
 Result<Address> parse_address(std::string_view text) {
   const std::size_t colon = text.find(':');
   Address address{std::string(text.substr(0, colon)), 0};
@@ -82,6 +128,14 @@ Result<std::unique_ptr<Device>> Registry::open(std::string_view address) const {
       if (devices && !devices->empty()) return driver->open(devices->front().index);
     }
     return fail(Code::unavailable, "no device was found ({})", what_is_there(list()));
+  }
+  const std::string_view word = address.substr(0, address.find(':'));
+  if (const Served* row = served(word); row != nullptr && find(word) == nullptr) {
+    if (Driver* driver = find(row->backend)) {
+      return fail(Code::unavailable, "there is no back end '{}': {} are served by {}, as {}:N (here: {})",
+                  word, row->cards, row->backend, row->backend,
+                  summary(std::string(row->backend), driver->list()));
+    }
   }
   FURLONG_TRY(const Address wanted, parse_address(address));
   Driver* driver = find(wanted.backend);

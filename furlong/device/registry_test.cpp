@@ -71,6 +71,24 @@ TEST(Registry, SaysWhatIsThereWhenADeviceIsNot) {
   EXPECT_THAT(open(registry, "cuda:0", Code::unavailable), HasSubstr("no loader for cuda"));
 }
 
+TEST(Registry, SaysWhichBackEndServesTheCardsOfAnotherName) {
+  const Registry registry = with({{"host", 1}, {"opencl", 2}, {"cuda", -1}});
+  for (const char* address :
+       {"hip:0", "hip", "HIP:1", "rocm", "ROCm:0", "amd:0", "metal", "metal:0", "vulkan:0", "level-zero:0",
+        "level_zero", "Level Zero", "ze:0", "oneapi", "sycl:0", "intel"}) {
+    const std::string text = open(registry, address, Code::unavailable);
+    EXPECT_THAT(text, HasSubstr("served by opencl, as opencl:N")) << address;
+    EXPECT_THAT(text, HasSubstr("opencl:0 (Card_0), opencl:1 (Card_1)")) << address;
+  }
+  EXPECT_THAT(open(registry, "cpu", Code::unavailable), HasSubstr("host:N (here: host:0 (Card_0))"));
+  EXPECT_THAT(open(registry, "nvidia:0", Code::unavailable),
+              HasSubstr("cuda:N (here: cuda: no loader for cuda)"));
+  EXPECT_THAT(open(with({{"opencl", -1}}), "hip:0", Code::unavailable), HasSubstr("no loader for opencl"));
+  // A back end of that name comes first, and one that this program lacks is not promised.
+  EXPECT_EQ(open(with({{"metal", 1}, {"opencl", 1}}), "metal:0", Code::internal), "opened metal:0");
+  EXPECT_THAT(open(with({{"host", 1}}), "hip:0", Code::unavailable), HasSubstr("there are: host"));
+}
+
 TEST(Registry, RefusesMalformedAddresses) {
   const Registry registry = with({{"opencl", 2}});
   for (const char* address : {":", ":0", "opencl:", "opencl:-1", "opencl:+1", "opencl:1x", "opencl:0:0",
