@@ -10,6 +10,7 @@
 #include "furlong/base/os/library.h"
 #include "furlong/base/text.h"
 #include "furlong/device/ptxas_log.h"
+#include "furlong/device/request.h"
 
 namespace furlong::device {
 namespace {
@@ -349,6 +350,7 @@ Result<Cubin> Nvrtc::compile(const CompileRequest& request, std::string_view arc
     return fail(Code::invalid, "'{}' is no architecture with machine code: write sm_90 or the like", arch);
   }
   if (stop.stop_requested()) return fail(Code::timeout, "compiling '{}': stopped on request", request.name);
+  FURLONG_CHECK(check_request(request));
   const double start_ms = system_clock().now_ms();
   Job job(loaded_->symbols, request);
   FURLONG_CHECK(job.create());

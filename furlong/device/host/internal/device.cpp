@@ -9,6 +9,7 @@
 #include "furlong/device/host/internal/cuda_shim.h"
 #include "furlong/device/host/internal/fibers.h"
 #include "furlong/device/host/internal/prelude.h"
+#include "furlong/device/request.h"
 
 namespace furlong::device::host {
 namespace {
@@ -93,6 +94,7 @@ Result<std::shared_ptr<Module>> HostDevice::compile(const CompileRequest& reques
                 "'{}' is {} text; the host device compiles host text (C++) and, for tests, cuda text",
                 request.name, language_name(request.language));
   }
+  FURLONG_CHECK(check_request(request));
   const double start_ms = system_clock().now_ms();
   FURLONG_TRY(const std::string unit, shim ? cuda_translation_unit(request) : host_translation_unit(request));
   FURLONG_TRY(Compiled compiled, compile_unit(compiler_, shim ? with_host_options(request) : request, unit,

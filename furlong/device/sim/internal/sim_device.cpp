@@ -5,6 +5,7 @@
 
 #include "furlong/base/hash.h"
 #include "furlong/base/text.h"
+#include "furlong/device/request.h"
 
 namespace furlong::device::internal {
 namespace {
@@ -69,6 +70,7 @@ Result<std::shared_ptr<Module>> SimDevice::compile(const CompileRequest& request
                 language_name(request.language));
   if (stop.stop_requested())
     return fail(Code::timeout, "{}: compiling '{}' was stopped", state_->address, request.name);
+  FURLONG_CHECK(check_request(request));
   state_->pass_ms(options_.compile_ms);
   if (const SimFaultPlan* const fault = compile_fault(request.name)) {
     if (fault->fault == SimFault::compile_crash)
