@@ -16,6 +16,7 @@
 
 #include "furlong/base/hash.h"
 #include "furlong/base/os/clock.h"
+#include "furlong/base/os/internal/abandoned.h"
 #include "furlong/base/os/interrupt.h"
 
 namespace furlong {
@@ -301,6 +302,77 @@ Status FakeFiles::remove(const fs::path& path) {
   return {};
 }
 
+namespace {
+
+constexpr std::string_view kOwnPrefix = "furlong-";
+constexpr double kAbandonedAfter_s = 24 * 3600;
+
+// A temporary folder is locked as long as its program lives: so one whose program was killed is known from
+// one in use, also between containers, whose process numbers mean nothing to each other. Leaked on purpose:
+// folders may go at the very end.
+struct HeldFolders {
+  std::mutex mutex;
+  std::map<std::string, int> descriptors;
+};
+HeldFolders& held_folders() {
+  static HeldFolders* const the = new HeldFolders;
+  return *the;
+}
+
+// Where the file system knows no locks, the folder is merely never taken for abandoned.
+void hold_folder(const fs::path& path) {
+  const int descriptor = open_retrying(path, O_RDONLY | O_DIRECTORY);
+  if (descriptor < 0) return;
+  static_cast<void>(!::flock(descriptor, LOCK_EX | LOCK_NB));
+  const std::scoped_lock lock(held_folders().mutex);
+  held_folders().descriptors[path.string()] = descriptor;
+}
+
+void let_folder_go(const fs::path& path) {
+  const std::scoped_lock lock(held_folders().mutex);
+  const auto found = held_folders().descriptors.find(path.string());
+  if (found == held_folders().descriptors.end()) return;
+  ::close(found->second);
+  held_folders().descriptors.erase(found);
+}
+
+bool is_own_name(std::string_view name) {
+  constexpr std::size_t kSuffix = 12;
+  if (!name.starts_with(kOwnPrefix) || name.size() <= kOwnPrefix.size() + kSuffix) return false;
+  const std::string_view suffix = name.substr(name.size() - kSuffix);
+  return name[name.size() - kSuffix - 1] == '-' &&
+         suffix.find_first_not_of("0123456789abcdef") == suffix.npos;
+}
+
+bool is_abandoned(const fs::path& path, double older_than_s) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) return false;
+  // The age also covers the moment between the making of a folder and its lock.
+  const double now_s = static_cast<double>(system_clock().wall_us()) * 1e-6;
+  if (now_s - static_cast<double>(info.st_mtim.tv_sec) < older_than_s) return false;
+  Descriptor descriptor(open_retrying(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  return descriptor.get() >= 0 && ::flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+}  // namespace
+
+namespace internal {
+
+std::size_t remove_abandoned_folders(const fs::path& parent, double older_than_s) {
+  std::size_t removed = 0;
+  std::error_code error;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
+    if (!is_own_name(entry->path().filename().string()) || !is_abandoned(entry->path(), older_than_s))
+      continue;
+    std::error_code ignored;  // what cannot be removed is the next program's to try
+    fs::remove_all(entry->path(), ignored);
+    if (!ignored) ++removed;
+  }
+  return removed;
+}
+
+}  // namespace internal
+
 TemporaryFolder::TemporaryFolder(fs::path path) : path_(std::move(path)) {}
 
 Result<TemporaryFolder> TemporaryFolder::make(std::string_view prefix) {
@@ -308,10 +380,15 @@ Result<TemporaryFolder> TemporaryFolder::make(std::string_view prefix) {
   const fs::path parent = fs::temp_directory_path(error);
   if (error)
     return fail(Code::internal, "there is no temporary folder ({}): set TMPDIR to one", error.message());
+  static std::once_flag swept;
+  std::call_once(swept, [&] { internal::remove_abandoned_folders(parent, kAbandonedAfter_s); });
   for (int attempt = 0; attempt < 100; ++attempt) {
     const fs::path path = parent / fmt::format("{}-{}", prefix, unique_suffix());
     register_for_cleanup(path);  // first, so that no signal can fall between making and registering
-    if (::mkdir(path.c_str(), 0700) == 0) return TemporaryFolder(path);
+    if (::mkdir(path.c_str(), 0700) == 0) {
+      hold_folder(path);
+      return TemporaryFolder(path);
+    }
     const int number = errno;
     unregister_from_cleanup(path);
     if (number != EEXIST)
@@ -326,6 +403,7 @@ TemporaryFolder::~TemporaryFolder() {
   if (path_.empty()) return;
   std::error_code ignored;  // what cannot be removed now is the system's to clean
   fs::remove_all(path_, ignored);
+  let_folder_go(path_);
   unregister_from_cleanup(path_);
 }
 TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept

@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <thread>
 
+#include "furlong/base/os/internal/abandoned.h"
 #include "furlong/base/random.h"
 
 namespace furlong {
@@ -251,6 +254,36 @@ TEST(TemporaryFolder, IsRemovedWithAllInIt) {
     EXPECT_TRUE(fs::is_directory(kept));
   }
   EXPECT_FALSE(fs::exists(kept));
+}
+
+// A program that is killed removes nothing. Its folder is known by its lock, which went with the program.
+TEST(TemporaryFolder, OfAKilledProgramIsRemovedLater) {
+  const TemporaryFolder here = std::move(*TemporaryFolder::make("sweep"));
+  const fs::path abandoned = here.path() / "furlong-host-0123456789ab";
+  const fs::path other = here.path() / "somebody-0123456789ab";
+  const fs::path odd = here.path() / "furlong-host-notes";
+  const fs::path target = here.path() / "target";
+  for (const fs::path& folder : {abandoned, other, odd, target}) {
+    fs::create_directories(folder);
+    std::ofstream(folder / "kernel.cpp") << "x";
+  }
+  fs::create_directory_symlink(target, here.path() / "furlong-link-0123456789ab");
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("TMPDIR", here.path().c_str(), 1);
+  std::optional<TemporaryFolder> living = std::move(*TemporaryFolder::make("furlong-living"));
+  before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);
+  const fs::path living_path = living->path();
+
+  EXPECT_EQ(internal::remove_abandoned_folders(here.path(), 3600), 0u) << "too young";
+  EXPECT_TRUE(fs::exists(abandoned));
+  EXPECT_EQ(internal::remove_abandoned_folders(here.path(), -3600), 1u);
+  EXPECT_FALSE(fs::exists(abandoned));
+  for (const fs::path& folder : {other, odd, target, living_path}) EXPECT_TRUE(fs::exists(folder)) << folder;
+  EXPECT_TRUE(fs::exists(target / "kernel.cpp"));
+  living.reset();
+  EXPECT_FALSE(fs::exists(living_path));
+  EXPECT_EQ(internal::remove_abandoned_folders(here.path() / "absent", 0), 0u);
 }
 
 TEST(TemporaryFolder, StandsUnderTmpdir) {
