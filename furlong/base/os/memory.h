@@ -9,7 +9,8 @@ namespace furlong {
 std::uint64_t peak_resident_bytes();
 /// The same of another process; 0 as well when it has ended.
 std::uint64_t peak_resident_bytes(int pid);
-/// MemAvailable, in bytes; 0 where the system does not say.
+/// MemAvailable, or what a container or batch job (control group) leaves of it, in bytes; 0 where the system
+/// does not say.
 std::uint64_t available_memory_bytes();
 std::uint64_t total_memory_bytes();
 /// Involuntary context switches of the calling thread so far: a race heat during which it grew was

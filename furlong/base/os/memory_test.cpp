@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <string>
 #include <vector>
+
+#include "furlong/base/os/file.h"
+#include "furlong/base/os/internal/control_group.h"
 
 namespace furlong {
 namespace {
@@ -27,6 +31,43 @@ TEST(Memory, TheMachineHasSome) {
   EXPECT_GT(total_memory_bytes(), 64u << 20);
   EXPECT_GT(available_memory_bytes(), 0u);
   EXPECT_LE(available_memory_bytes(), total_memory_bytes());
+}
+
+// Out of what a container was given, a process is killed at first touch, whatever the machine has.
+TEST(Memory, TheTightestControlGroupLimitsIt) {
+  using internal::control_group_available_bytes;
+  const TemporaryFolder folder = std::move(*TemporaryFolder::make("control-group"));
+  const auto put = [&](const std::string& file, std::string_view text) {
+    ASSERT_TRUE(system_files().write_atomic(folder.path() / file, text));
+  };
+  const auto& root = folder.path();
+  const std::string v2 = "0::/job/step\n";
+  EXPECT_EQ(control_group_available_bytes(v2, root), UINT64_MAX);
+  put("job/step/memory.max", "max\n");
+  put("job/step/memory.current", "900\n");
+  EXPECT_EQ(control_group_available_bytes(v2, root), UINT64_MAX);
+  put("job/memory.max", "2000\n");
+  put("job/memory.current", "1500\n");
+  EXPECT_EQ(control_group_available_bytes(v2, root), 500u);
+  put("job/memory.stat", "anon 1100\ninactive_file 400\nactive_file 1\n");
+  EXPECT_EQ(control_group_available_bytes(v2, root), 900u);
+  put("job/step/memory.max", "1000\n");
+  EXPECT_EQ(control_group_available_bytes(v2, root), 100u);
+  put("job/step/memory.current", "1200\n");
+  EXPECT_EQ(control_group_available_bytes(v2, root), 0u);
+  // In a container the root is its own group, whatever path the host's view gives.
+  put("memory.max", "50\n");
+  put("memory.current", "10\n");
+  EXPECT_EQ(control_group_available_bytes("0::/\n", root), 40u);
+  EXPECT_EQ(control_group_available_bytes("0::/not/mounted/here\n", root), 40u);
+
+  put("memory/slurm/memory.limit_in_bytes", "9223372036854771712\n");
+  put("memory/slurm/memory.usage_in_bytes", "12\n");
+  EXPECT_EQ(control_group_available_bytes("3:cpu:/\n4:memory:/slurm\n", root), 9223372036854771700u);
+  put("memory/slurm/memory.limit_in_bytes", "112\n");
+  EXPECT_EQ(control_group_available_bytes("3:cpu:/\n4:memory:/slurm\n", root), 100u);
+  for (const char* odd : {"", "\n", ":", "4:memory", "x:y:z:", "1:cpu:/job"})
+    EXPECT_EQ(control_group_available_bytes(odd, root), UINT64_MAX) << odd;
 }
 
 TEST(Memory, SwitchesNeverFall) {
