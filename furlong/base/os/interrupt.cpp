@@ -9,7 +9,9 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 namespace furlong {
 namespace {
@@ -33,7 +35,8 @@ std::stop_source& source() {
 
 std::atomic<int> first_signal{0};
 std::atomic<int> signals_seen{0};
-int pipe_to_watcher = -1;  // written before the handlers are installed
+// Written before the handlers are installed, but they run on any thread.
+std::atomic<int> pipe_to_watcher{-1};
 
 // The handler only counts and wakes the watching thread: nearly nothing else is allowed in it.
 extern "C" void furlong_on_signal(int signal) {
@@ -60,6 +63,17 @@ extern "C" void furlong_on_signal(int signal) {
   _exit(128 + signal);
 }
 
+// False when the system has no thread left.
+template <class Work>
+bool detach(Work work) {
+  try {
+    std::thread(std::move(work)).detach();
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
+}
+
 void watch(int pipe) {
   for (int count = 1;; ++count) {
     unsigned char signal = 0;
@@ -71,21 +85,26 @@ void watch(int pipe) {
     if (got != 1) return;
     if (count >= 2) clean_up_and_end(signal);
     // On a thread of its own: the token's callbacks may take long, and the second signal must be heard.
-    std::thread([] { source().request_stop(); }).detach();
+    if (!detach([] { source().request_stop(); })) source().request_stop();
   }
 }
 
 bool install() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  pipe_to_watcher = ends[1];
   // The watcher takes no signals itself: they interrupt other threads, which is what they are for.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread(watch, ends[0]).detach();
+  const bool watching = detach([pipe = ends[0]] { watch(pipe); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!watching) {
+    close(ends[0]);
+    close(ends[1]);
+    return false;
+  }
+  pipe_to_watcher = ends[1];
   struct sigaction action{};
   action.sa_handler = furlong_on_signal;
   action.sa_flags = SA_RESTART;
@@ -102,7 +121,7 @@ bool install() {
 }  // namespace
 
 std::stop_token stop_on_interrupt() {
-  // Without a pipe (no descriptor left) the signals keep their default action: they end the program.
+  // Without a pipe or a thread (none left) the signals keep their default action: they end the program.
   static const bool installed = install();
   static_cast<void>(installed);
   return source().get_token();
