@@ -125,13 +125,34 @@ Telemetry cpu_telemetry() {
   } else if (const auto mhz = parse_number(field(whole_file("/proc/cpuinfo"), "cpu MHz"))) {
     now.clock_mhz = *mhz;
   }
-  if (const auto uj = number_in("/sys/class/powercap/intel-rapl:0/energy_uj")) now.energy_j = *uj * 1e-6;
   for (int zone = 0; zone < 16; ++zone) {
     const std::string folder = fmt::format("/sys/class/thermal/thermal_zone{}/", zone);
     if (first_line(folder + "type") != "x86_pkg_temp") continue;
     if (const auto milli = number_in(folder + "temp")) now.temperature_c = *milli / 1000;
   }
   return now;
+}
+
+std::optional<double> EnergyCounter::joules() {
+  double sum_uj = 0;
+  bool any = false;
+  for (int number = 0; number < 64; ++number) {
+    const std::string package = (folder_ / fmt::format("intel-rapl:{}", number)).string();
+    // "psys" is the whole platform, and its packages would be counted twice.
+    if (!first_line(package + "/name").starts_with("package")) continue;
+    const std::optional<double> uj = number_in(package + "/energy_uj");
+    if (!uj) return std::nullopt;  // a sum over some of them would mislead
+    const auto [place, first] = packages_.try_emplace(number, Package{*uj, *uj});
+    Package& counted = place->second;
+    double step_uj = *uj - counted.last_uj;
+    if (step_uj < 0) step_uj += number_in(package + "/max_energy_range_uj").value_or(counted.last_uj);
+    counted.sum_uj += step_uj;
+    counted.last_uj = *uj;
+    sum_uj += counted.sum_uj;
+    any = true;
+  }
+  if (!any) return std::nullopt;
+  return sum_uj * 1e-6;
 }
 
 }  // namespace furlong::device::host

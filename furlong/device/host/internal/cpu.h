@@ -1,8 +1,12 @@
 #pragma once
 // What the host CPU is, from /proc/cpuinfo and its like.
 
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "furlong/device/device.h"
 
@@ -22,7 +26,24 @@ Cpu this_cpu();
 /// Cores that this process may run on (its affinity mask), at least 1.
 int usable_cores();
 std::string kernel_release();
-/// Clock, package temperature and energy, where the system lets this process read them.
+/// Clock and package temperature, where the system lets this process read them.
 Telemetry cpu_telemetry();
+
+/// Joules of all packages together, from counters that start anew every quarter of an hour or so of full
+/// load: it must be read more often than they do. One thread.
+class EnergyCounter {
+ public:
+  /// `folder`: /sys/class/powercap or what stands in for it in a test.
+  explicit EnergyCounter(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  /// Since some start; nullopt where there is no counter or this process may not read it.
+  std::optional<double> joules();
+
+ private:
+  struct Package {
+    double last_uj = 0, sum_uj = 0;
+  };
+  std::filesystem::path folder_;
+  std::map<int, Package> packages_;
+};
 
 }  // namespace furlong::device::host

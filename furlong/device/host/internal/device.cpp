@@ -113,7 +113,11 @@ Result<std::unique_ptr<Buffer>> HostDevice::allocate(std::size_t bytes) {
 
 MemoryInUse HostDevice::memory() const { return {accounting_->used.load(), accounting_->limit.load()}; }
 
-Telemetry HostDevice::telemetry() { return cpu_telemetry(); }
+Telemetry HostDevice::telemetry() {
+  Telemetry now = cpu_telemetry();
+  now.energy_j = energy_.joules();
+  return now;
+}
 
 Result<HostDevice::Ready> HostDevice::prepare(const Launch& launch) const {
   const auto* module = dynamic_cast<const HostModule*>(launch.module);

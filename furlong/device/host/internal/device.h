@@ -9,6 +9,7 @@
 #include "furlong/device/device.h"
 #include "furlong/device/host/internal/buffer.h"
 #include "furlong/device/host/internal/compiler.h"
+#include "furlong/device/host/internal/cpu.h"
 #include "furlong/device/host/internal/module.h"
 #include "furlong/device/host/internal/pool.h"
 
@@ -46,6 +47,7 @@ class HostDevice : public Device {
   Compiler compiler_;
   std::string cpu_identity_;
   std::shared_ptr<Accounting> accounting_ = std::make_shared<Accounting>();
+  EnergyCounter energy_{"/sys/class/powercap"};
   Pool pool_;
   std::vector<std::vector<std::uint8_t>> scratch_;  // dynamic shared bytes, one a thread
 };

@@ -1,6 +1,9 @@
 #include "furlong/device/host/internal/pool.h"
 
 #include <algorithm>
+#include <system_error>
+
+#include "furlong/base/log.h"
 
 namespace furlong::device::host {
 
@@ -11,8 +14,15 @@ Pool::~Pool() {
 }
 
 void Pool::start() {
-  for (int worker = 1; worker < threads_; ++worker) {
-    workers_.emplace_back([this, worker](std::stop_token stop) { serve(std::move(stop), worker); });
+  started_ = true;
+  try {
+    for (int worker = 1; worker < threads_; ++worker) {
+      workers_.emplace_back([this, worker](std::stop_token stop) { serve(std::move(stop), worker); });
+    }
+  } catch (const std::system_error& error) {
+    // A limit on threads (a container's) makes launches slower, not impossible.
+    log_warning("the host device runs with {} of {} threads: {}", workers_.size() + 1, threads_,
+                error.what());
   }
 }
 
@@ -40,11 +50,11 @@ void Pool::serve(std::stop_token stop, int worker) {
 
 void Pool::run(std::uint64_t count, const Work& work) {
   if (count == 0) return;
-  if (threads_ == 1 || count == 1) {  // nothing to share: waking threads would cost more
+  if (!started_ && threads_ > 1 && count > 1) start();
+  if (workers_.empty() || count == 1) {  // nothing to share: waking threads would cost more
     work(0, count, 0);
     return;
   }
-  if (workers_.empty()) start();
   {
     std::lock_guard lock(mutex_);
     work_ = &work;
@@ -53,7 +63,7 @@ void Pool::run(std::uint64_t count, const Work& work) {
     // counter is not contended.
     chunk_ = std::max<std::uint64_t>(1, count / (static_cast<std::uint64_t>(threads_) * 16));
     next_.store(0, std::memory_order_relaxed);
-    busy_ = threads_ - 1;
+    busy_ = static_cast<int>(workers_.size());
     ++generation_;
   }
   wake_.notify_all();

@@ -24,6 +24,9 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   int threads() const { return threads_; }
+  /// Threads besides the caller that the last run had: fewer than threads() - 1 where the system refuses
+  /// them.
+  std::size_t helpers() const { return workers_.size(); }
   /// Covers [0, count) exactly once in chunks that the threads take as they become free; returns when all
   /// is done. `work` must not throw.
   void run(std::uint64_t count, const Work& work);
@@ -34,6 +37,7 @@ class Pool {
   void take_chunks(int worker);
 
   const int threads_;
+  bool started_ = false;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::condition_variable done_;
