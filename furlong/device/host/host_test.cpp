@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -345,6 +346,32 @@ TEST_F(HostTest, TheOldestObjectsLeaveAFullCache) {
   host::prune_cache(folder_->path() / "absent", 1);
 }
 
+TEST_F(HostTest, WhatAKilledProcessLeftInTheCacheGoes) {
+  const auto cache = folder_->path() / "left";
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(2);
+  for (const char* name :
+       {".0123456789ab.tmp", "kept.so", "kept.log", "alone.log", ".young.tmp", "young.log"}) {
+    ASSERT_TRUE(system_files().write_atomic(cache / name, "x"));
+    if (std::string_view(name).find("young") == std::string_view::npos)
+      std::filesystem::last_write_time(cache / name, long_ago);
+  }
+  host::prune_cache(cache, 10);
+  EXPECT_EQ(*system_files().list(cache),
+            (std::vector<std::string>{".young.tmp", "kept.log", "kept.so", "young.log"}));
+}
+
+// The driver dies with this process, the compiler proper that it started may go on.
+TEST_F(HostTest, ACompilerThatIsLeftBehindEndsByItself) {
+  const auto script = folder_->path() / "compiler";
+  ASSERT_TRUE(system_files().write_atomic(script, "#!/bin/sh\nulimit -t\n"));
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  setenv("FURLONG_CXX", script.c_str(), 1);
+  const auto compiler = host::find_compiler();
+  unsetenv("FURLONG_CXX");
+  ASSERT_TRUE(compiler) << compiler.error().text();
+  EXPECT_EQ(compiler->version, "1200");  // the seconds of processor time that it was given
+}
+
 TEST_F(HostTest, ACacheThatCannotBeWrittenIsNoError) {
   const auto blocked = folder_->path() / "file";
   ASSERT_TRUE(system_files().write_atomic(blocked, "not a folder"));
@@ -366,6 +393,29 @@ TEST_F(HostTest, AChangedHeaderIsSeenThroughTheCache) {
     ASSERT_TRUE(module);
     ASSERT_TRUE(device_->launch({module.get(), "k", {1, 1, 1}, {1, 1, 1}, 0, {BufferArgument{out.get()}}}));
     EXPECT_EQ(contents<int>(*out)[0], value);
+  }
+}
+
+TEST_F(HostTest, AChangedHeaderIsSeenHoweverItIsIncluded) {
+  const auto header = folder_->path() / "value.h";
+  const std::string body = "\nvoid k(const furlong_block&, int* y) { y[0] = VALUE; }";
+  std::vector<CompileRequest> ways;
+  ways.push_back(request(fmt::format("#include \"{}\"{}", header.string(), body), "k"));
+  ways.push_back(request(fmt::format(" # include <{}>{}", header.string(), body), "k"));
+  ways.push_back(
+      request(fmt::format("#define HEADER \"{}\"\n#include HEADER{}", header.string(), body), "k"));
+  ways.push_back(request(fmt::format("#include <value.h>{}", body), "k"));  // by the environment below
+  auto out = must_allocate(4);
+  for (const CompileRequest& made : ways) {
+    if (&made == &ways.back()) setenv("CPATH", folder_->path().c_str(), 1);
+    for (int value : {1, 2}) {
+      ASSERT_TRUE(system_files().write_atomic(header, fmt::format("#define VALUE {}\n", value)));
+      auto module = must_compile(made);
+      if (module == nullptr) continue;
+      ASSERT_TRUE(device_->launch({module.get(), "k", {1, 1, 1}, {1, 1, 1}, 0, {BufferArgument{out.get()}}}));
+      EXPECT_EQ(contents<int>(*out)[0], value) << made.source;
+    }
+    unsetenv("CPATH");
   }
 }
 
@@ -493,6 +543,51 @@ TEST(HostPool, CoversEveryIndexOnceWhateverTheNumberOfThreads) {
       for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(seen[i], 1) << i << " of " << count;
     }
   }
+}
+
+// A stack that no address space holds makes every new thread fail, as a container's limit does.
+TEST(HostPool, RunsOnTheCallerAloneWhereTheSystemGivesNoThread) {
+  pthread_attr_t before;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  pthread_attr_t greedy;
+  ASSERT_EQ(pthread_getattr_default_np(&greedy), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&greedy, std::size_t{1} << 60), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&greedy), 0);
+  host::Pool pool(4);
+  std::vector<int> seen(100);
+  const auto count = [&](std::uint64_t begin, std::uint64_t end, int) {
+    for (std::uint64_t i = begin; i < end; ++i) ++seen[i];
+  };
+  EXPECT_NO_THROW(pool.run(seen.size(), count));
+  EXPECT_EQ(pool.helpers(), 0u);
+  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  pthread_attr_destroy(&greedy);
+  pthread_attr_destroy(&before);
+  pool.run(seen.size(), count);
+  EXPECT_EQ(seen, std::vector<int>(100, 2));
+}
+
+TEST(HostCpu, TheEnergyOfAllPackagesGoesOnWhereACounterStartsAnew) {
+  const TemporaryFolder folder = std::move(*TemporaryFolder::make("furlong-powercap"));
+  const auto put = [&](const std::string& file, std::string_view text) {
+    ASSERT_TRUE(system_files().write_atomic(folder.path() / file, text));
+  };
+  host::EnergyCounter counter(folder.path());
+  EXPECT_EQ(counter.joules(), std::nullopt);
+  for (const char* package : {"intel-rapl:0", "intel-rapl:1", "intel-rapl:2"}) {
+    put(fmt::format("{}/name", package), fmt::format("package-{}\n", package));
+    put(fmt::format("{}/max_energy_range_uj", package), "1000000000\n");
+    put(fmt::format("{}/energy_uj", package), "990000000\n");
+  }
+  put("intel-rapl:2/name", "psys\n");
+  const auto start = counter.joules();
+  ASSERT_TRUE(start);
+  EXPECT_DOUBLE_EQ(*start, 1980);
+  put("intel-rapl:0/energy_uj", "995000000\n");
+  put("intel-rapl:1/energy_uj", "992000000\n");
+  EXPECT_DOUBLE_EQ(counter.joules().value_or(0) - *start, 7);
+  put("intel-rapl:0/energy_uj", "3000000\n");  // 5 to the end of its range, and 3
+  EXPECT_DOUBLE_EQ(counter.joules().value_or(0) - *start, 15);
 }
 
 constexpr const char* kX86 =

@@ -79,7 +79,7 @@ HostBuffer::~HostBuffer() {
 
 Status HostBuffer::check_range(std::size_t offset, std::size_t count, std::string_view doing) const {
   if (offset <= size_ && count <= size_ - offset) return {};
-  return fail(Code::invalid, "{} bytes {} to {} of a buffer of {} bytes", doing, offset, offset + count,
+  return fail(Code::invalid, "{} {} bytes at {} goes past the buffer's {} bytes", doing, count, offset,
               size_);
 }
 

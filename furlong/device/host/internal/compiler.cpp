@@ -1,6 +1,7 @@
 #include "furlong/device/host/internal/compiler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 
@@ -17,12 +18,16 @@ namespace {
 
 constexpr double kCompileTimeoutS = 600;
 constexpr double kVersionTimeoutS = 20;
+// A compiler proper outlives its driver when this process is killed: it must not run for ever.
+constexpr std::uint64_t kCompileCpuSeconds = 1200;
+constexpr auto kLeftoverAge = std::chrono::hours(1);  // no writing of an object takes so long
 
 // English messages whatever the user's language, so that logs can be compared and searched.
 ProcessRequest child(std::vector<std::string> argv) {
   ProcessRequest request;
   request.argv = std::move(argv);
   request.environment = {{"LC_ALL", "C"}};
+  request.cpu_seconds = kCompileCpuSeconds;
   return request;
 }
 
@@ -37,9 +42,32 @@ Result<Compiler> ask_version(std::vector<std::string> command) {
   return Compiler{std::move(command), std::string(trim(std::string_view(out).substr(0, out.find('\n'))))};
 }
 
-// Headers from these may change without the source changing, so the cache key must see their text.
+// Whether a line includes by a quoted name, an absolute one or a macro: not one of the compiler's headers.
+bool names_own_header(std::string_view source) {
+  for (std::size_t at = 0; at < source.size();) {
+    const std::size_t end = std::min(source.find('\n', at), source.size());
+    std::string_view line = trim(source.substr(at, end - at));
+    at = end + 1;
+    if (!line.starts_with('#')) continue;
+    line = trim(line.substr(1));
+    if (!line.starts_with("include")) continue;
+    line = trim(line.substr(line.starts_with("include_next") ? 12 : 7));
+    if (!line.starts_with('<') || line.starts_with("</")) return true;
+  }
+  return false;
+}
+
+bool environment_adds_folders() {
+  for (const char* name : {"CPATH", "CPLUS_INCLUDE_PATH"}) {
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return true;
+  }
+  return false;
+}
+
+// Such headers may change without the source changing, so the cache key must see their text.
 bool includes_own_headers(const CompileRequest& request) {
-  if (!request.include_folders.empty()) return true;
+  if (!request.include_folders.empty() || names_own_header(request.source) || environment_adds_folders())
+    return true;
   for (const std::string& option : request.options) {
     if (option.starts_with("-I") || option.starts_with("-i")) return true;
   }
@@ -179,15 +207,32 @@ Result<Compiled> compile_unit(const Compiler& compiler, const CompileRequest& re
   return Compiled{std::move(library), std::move(log), elf_code_hash(as_bytes(bytes)), false};
 }
 
+namespace {
+
+// Of a process that was killed: the atomic writer's temporary file, or a log that its object never followed.
+bool is_leftover(const std::filesystem::path& path) {
+  if (path.extension() == ".tmp") return true;
+  std::error_code error;
+  return path.extension() == ".log" &&
+         !std::filesystem::exists(std::filesystem::path(path).replace_extension(".so"), error) && !error;
+}
+
+}  // namespace
+
 void prune_cache(const std::filesystem::path& cache, std::size_t most) {
   namespace fs = std::filesystem;
   std::vector<std::pair<fs::file_time_type, fs::path>> objects;
   std::error_code error;
   for (fs::directory_iterator entry(cache, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() != ".so") continue;
+    const fs::path& path = entry->path();
     std::error_code gone;
-    const fs::file_time_type when = fs::last_write_time(entry->path(), gone);
-    if (!gone) objects.emplace_back(when, entry->path());
+    const fs::file_time_type when = fs::last_write_time(path, gone);
+    if (gone) continue;
+    if (path.extension() == ".so") {
+      objects.emplace_back(when, path);
+    } else if (when < fs::file_time_type::clock::now() - kLeftoverAge && is_leftover(path)) {
+      fs::remove(path, gone);
+    }
   }
   if (objects.size() <= most) return;
   std::sort(objects.begin(), objects.end());

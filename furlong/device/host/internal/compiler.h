@@ -29,16 +29,17 @@ struct Compiled {
 
 /// Compiles `unit` (a whole translation unit) with -O2 -march=native -std=c++20, then the request's
 /// options, and loads it. Objects are kept under `cache` by a hash of everything that decides the code:
-/// text, options, compiler and `cpu_identity`, and the preprocessed text where headers are included from
-/// the request's folders. Safe against other processes: objects appear by rename. A cache that cannot be
-/// written is only a warning; a damaged object is compiled anew. `invalid` with the compiler's log;
+/// text, options, compiler and `cpu_identity`, and the preprocessed text where other headers than the
+/// compiler's own are included. Safe against other processes: objects appear by rename. A cache that cannot
+/// be written is only a warning; a damaged object is compiled anew. `invalid` with the compiler's log;
 /// `timeout` when stopped. Thread safe.
 Result<Compiled> compile_unit(const Compiler& compiler, const CompileRequest& request,
                               const std::string& unit, std::string_view cpu_identity,
                               const std::filesystem::path& cache, std::stop_token stop);
 
 /// Removes the oldest objects, down to three quarters of `most`, when there are more than `most`. What cannot
-/// be removed stays: another process may be at it.
+/// be removed stays: another process may be at it. Also what a killed process left half written, after an
+/// hour.
 void prune_cache(const std::filesystem::path& cache, std::size_t most);
 
 }  // namespace furlong::device::host
