@@ -137,6 +137,18 @@ Status defines_reach_the_compiler(Driver& driver) {
   return shifts_by(*rig.device, 7);
 }
 
+// It would become a bare -I, which swallows the next option: the define would be lost in silence.
+Status an_empty_include_folder_is_invalid(Driver& driver) {
+  FURLONG_TRY(const Rig rig, Rig::open(driver));
+  FURLONG_TRY(CompileRequest request, conformance_request(rig.device->facts().languages));
+  request.include_folders = {"", "."};
+  FURLONG_CHECK(
+      expect_error(rig.device->compile(request), Code::invalid, "an empty include folder", "include"));
+  request.include_folders = {"."};
+  FURLONG_CHECK(rig.device->compile(request));
+  return {};
+}
+
 Status equal_texts_have_equal_code(Driver& driver) {
   FURLONG_TRY(const Rig rig, Rig::open_with_module(driver));
   FURLONG_TRY(CompileRequest request, conformance_request(rig.device->facts().languages));
@@ -198,6 +210,7 @@ std::vector<ConformanceCase> compile_cases() {
           {"another_language_is_invalid", another_language_is_invalid},
           {"a_stopped_compile_is_a_timeout", a_stopped_compile_is_a_timeout},
           {"defines_reach_the_compiler", defines_reach_the_compiler},
+          {"an_empty_include_folder_is_invalid", an_empty_include_folder_is_invalid},
           {"equal_texts_have_equal_code", equal_texts_have_equal_code},
           {"compiles_on_several_threads", compiles_on_several_threads}};
 }

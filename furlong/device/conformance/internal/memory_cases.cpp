@@ -57,7 +57,8 @@ Status the_limit_is_kept(Driver& driver) {
 
 Status more_than_there_is_is_exhausted(Driver& driver) {
   FURLONG_TRY(Rig rig, Rig::open_with_module(driver));
-  for (const std::uint64_t bytes : {rig.device->facts().max_buffer_bytes * 4, std::uint64_t{1} << 62}) {
+  for (const std::uint64_t bytes : {rig.device->facts().max_buffer_bytes * 4, std::uint64_t{1} << 62,
+                                    std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
     FURLONG_CHECK(expect_error(rig.device->allocate(bytes), Code::exhausted, fmt::format("{} bytes", bytes),
                                std::to_string(bytes)));
   }
