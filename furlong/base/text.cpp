@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace furlong {
 
@@ -67,15 +68,16 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return above[b.size()];
 }
 
+constexpr std::size_t kLongestSlip = 256;  // a longer word is no slip, and would cost quadratic time
+
 }  // namespace
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
-  static constexpr std::size_t longest = 256;  // a longer word is no slip, and would cost quadratic time
-  if (word.size() > longest) return {};
+  if (word.size() > kLongestSlip) return {};
   const std::string* best = nullptr;
   std::size_t best_distance = 0;
   for (const std::string& candidate : candidates) {
-    if (candidate.size() > longest) continue;
+    if (candidate.size() > kLongestSlip) continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance * 3 > std::max(word.size(), candidate.size())) continue;
     if (best == nullptr || distance < best_distance) {
@@ -89,6 +91,33 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
   const std::string guess = nearest(word, candidates);
   return guess.empty() ? std::string() : fmt::format(", did you mean '{}'?", guess);
+}
+
+std::string nearest_choices(std::string_view word, std::span<const std::string> candidates,
+                            std::size_t most) {
+  if (std::string guess = did_you_mean(word, candidates); !guess.empty()) return guess;
+  if (word.size() > kLongestSlip) return {};
+  struct Choice {
+    std::ptrdiff_t distance;
+    std::ptrdiff_t alike;  // letters at the beginning: 'r8' is nearer to 'r32' than to 'g64'
+    std::string_view text;
+  };
+  std::vector<Choice> choices;
+  for (const std::string& candidate : candidates) {
+    if (candidate.empty() || candidate.size() > kLongestSlip) continue;
+    const auto differ = std::mismatch(word.begin(), word.end(), candidate.begin(), candidate.end());
+    choices.push_back({static_cast<std::ptrdiff_t>(edit_distance(word, candidate)),
+                       differ.first - word.begin(), candidate});
+  }
+  std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
+    return std::pair(a.distance - a.alike, -a.alike) < std::pair(b.distance - b.alike, -b.alike);
+  });
+  choices.resize(std::min(choices.size(), most));
+  if (choices.empty()) return {};
+  std::string list;
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    list += fmt::format("{}'{}'", i == 0 ? "" : i + 1 == choices.size() ? " and " : ", ", choices[i].text);
+  return fmt::format("; the nearest {} {}", choices.size() == 1 ? "is" : "are", list);
 }
 
 namespace {

@@ -21,6 +21,11 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 /// ", did you mean 'x'?" or "".
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
+/// As did_you_mean; where no candidate is near enough to be the slip, the nearest ones all the same:
+/// "; the nearest are 'r32', 'r64' and 'u8'" (at most `most`, those that begin alike before others). Empty
+/// without candidates and for a word too long to be a slip.
+std::string nearest_choices(std::string_view word, std::span<const std::string> candidates,
+                            std::size_t most = 4);
 
 /// Whole-string number parsing; anything else is `invalid` and quotes the text.
 Result<std::int64_t> parse_integer(std::string_view text);

@@ -51,6 +51,17 @@ TEST(Text, NearestFindsSlipsOnly) {
   EXPECT_EQ(did_you_mean("x", knobs), "");
 }
 
+TEST(Text, NearestChoicesAlwaysNameSome) {
+  const std::vector<std::string> tags = {"u2", "u8", "ldg", "", "r32", "r64", "w2", "lb8"};
+  EXPECT_EQ(nearest_choices("ldgg", tags), ", did you mean 'ldg'?");
+  EXPECT_EQ(nearest_choices("r8", tags), "; the nearest are 'r32', 'r64', 'u8' and 'u2'");
+  EXPECT_EQ(nearest_choices("r8", tags, 2), "; the nearest are 'r32' and 'r64'");
+  EXPECT_EQ(nearest_choices("u4", tags, 1), "; the nearest is 'u2'");
+  EXPECT_EQ(nearest_choices("vectorised", tags, 1), "; the nearest is 'r32'");
+  EXPECT_EQ(nearest_choices("r8", {}), "");
+  EXPECT_EQ(nearest_choices(std::string(100'000, 'u'), tags), "");
+}
+
 TEST(Text, IntegersAreWholeStrings) {
   EXPECT_EQ(*parse_integer("-9223372036854775808"), std::numeric_limits<std::int64_t>::min());
   EXPECT_EQ(*parse_integer("042"), 42);

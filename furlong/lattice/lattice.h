@@ -85,7 +85,7 @@ struct Lattice {
 /// The variant's name: the tags of its non-default values joined by '-' in knob order; "base" for the
 /// default point.
 std::string variant_name(const Lattice& lattice, const Point& point);
-/// The point of a name; `invalid` names the part that is no tag and the nearest one.
+/// The point of a name; `invalid` names the part that is no tag and the nearest ones.
 Result<Point> parse_variant(const Lattice& lattice, std::string_view name);
 
 /// The knobs that a point sets to a lossy value (one that lowers precision), in knob order.

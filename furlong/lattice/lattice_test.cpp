@@ -50,6 +50,7 @@ TEST(Names, ErrorsNameThePart) {
     return parsed ? std::string("parsed") : parsed.error().message();
   };
   EXPECT_THAT(message("u2-ldgg"), HasSubstr("'ldgg' is no tag of this lattice, did you mean 'ldg'?"));
+  EXPECT_THAT(message("u3"), HasSubstr("'u3' is no tag of this lattice; the nearest are 'u2', 'u8'"));
   EXPECT_THAT(message("w4-lb4"), HasSubstr("'lb4' (knob 'bounds') stands out of place"));
   EXPECT_THAT(message("u2-u8"), HasSubstr("'u8' (knob 'unroll') stands out of place"));
   EXPECT_THAT(message("u2-"), HasSubstr("'' is no tag"));

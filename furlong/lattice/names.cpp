@@ -83,7 +83,7 @@ Error not_read(const Lattice& lattice, std::string_view name, const Reader& read
     }
   }
   return fail(Code::invalid, "variant '{}': '{}' is no tag of this lattice{}", name, culprit,
-              did_you_mean(culprit, tags));
+              nearest_choices(culprit, tags));
 }
 
 }  // namespace

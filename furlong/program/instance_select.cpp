@@ -28,12 +28,6 @@ const lattice::Knob* kept_out(const lattice::Lattice& lattice, const lattice::Po
   return nullptr;
 }
 
-std::string literal(const lattice::Value& value) {
-  if (value.is_bool()) return value.truthy() ? "True" : "False";
-  if (!value.is_word()) return value.text();
-  return "'" + replace_all(replace_all(value.text(), "\\", "\\\\"), "'", "\\'") + "'";
-}
-
 // The lattice without lossy and restricted values. As constraints, so that the points' indices stay the same.
 Result<lattice::Lattice> admitted(const lattice::Lattice& lattice, std::span<const std::string> allow_lossy) {
   lattice::Lattice result = lattice;
@@ -43,7 +37,7 @@ Result<lattice::Lattice> admitted(const lattice::Lattice& lattice, std::span<con
     out.insert(knob.restricted.begin(), knob.restricted.end());
     for (const std::size_t index : out) {
       FURLONG_TRY(auto expression, lattice::Expression::parse(
-                                       fmt::format("{} != {}", knob.name, literal(knob.values[index]))));
+                                       fmt::format("{} != {}", knob.name, knob.values[index].literal())));
       result.constraints.push_back(
           {.expression = std::move(expression), .reason = "not admitted by name", .line = 0});
     }
@@ -109,8 +103,24 @@ struct Selection {
     return {};
   }
 
+  // The lattice says which of its tags are near; a whole word may also be meant for one that is no tag, or
+  // for another language's variant.
+  Error unknown(std::string_view name, Error error) const {
+    static const std::vector<std::string> words = {"base", "catalogue", "all"};
+    if (const std::string guess = did_you_mean(name, words); !guess.empty())
+      return fail(Code::invalid, "'{}' is no variant of program '{}'{}", name, instance.program().name,
+                  guess);
+    for (const Edition& edition : instance.program().editions)
+      if (lattice::parse_variant(edition.lattice, name))
+        return fail(error.code(), "{}; it is a variant in language {}, and this is {}", error.text(),
+                    edition.language, instance.edition().language);
+    return error;
+  }
+
   Status add_named(std::string_view name) {
-    FURLONG_TRY(const lattice::Point point, lattice::parse_variant(lattice(), name));
+    auto parsed = lattice::parse_variant(lattice(), name);
+    if (!parsed) return unknown(name, std::move(parsed).error());
+    const lattice::Point& point = *parsed;
     if (const auto* knob = kept_out(lattice(), point, allow_lossy, &lattice::Knob::lossy))
       return fail(Code::denied, "variant '{}' lowers precision by knob '{}': allow it with --allow-lossy {}",
                   name, knob->name, knob->name);
