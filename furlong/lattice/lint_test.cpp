@@ -295,6 +295,23 @@ TEST(Reachability, AgreesWithTheWholeGraph) {
   EXPECT_GT(joined, 30);
 }
 
+TEST(Reachability, TooLargeACouplingIsNotTried) {
+  Lattice lattice;
+  std::vector<Value> values;
+  for (int v = 0; v < 10; ++v) values.emplace_back(v);
+  std::string sum = "0";
+  for (int k = 0; k < 20; ++k) {
+    lattice.knobs.push_back(make_knob("k" + std::to_string(k), values));
+    sum += " + k" + std::to_string(k);
+    if (k > 0) lattice.knobs[0].coupled.push_back("k" + std::to_string(k));
+  }
+  lattice.constraints = {make_constraint(sum + " <= 2")};
+  const auto found = internal::reachability(lattice, {}, 1000);  // 231 points, 10^20 assignments
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code(), Code::exhausted);
+  EXPECT_THAT(found.error().message(), HasSubstr("the coupled knobs k0, k1"));
+}
+
 TEST(Reachability, TooManyPointsAreNotWalked) {
   const auto found = internal::reachability(clean(), options().facts, 5);
   ASSERT_FALSE(found);

@@ -332,6 +332,40 @@ TEST(Space, RequirementsFollowTheFacts) {
               HasSubstr("'device.sm' is neither a knob nor known"));
 }
 
+// Forty conditions on three knobs: few nodes, but what tells two prefixes apart is long.
+TEST(Space, TheLimitCountsWhatTellsPrefixesApart) {
+  Lattice lattice;
+  std::vector<Value> values;
+  for (int v = 0; v < 64; ++v) values.emplace_back(v);
+  lattice.knobs = {make_knob("a", values), make_knob("b", values), make_knob("c", {0, 1})};
+  for (int i = 0; i < 40; ++i)
+    lattice.constraints.push_back(make_constraint(fmt::format("(a * 1000 + b + {}) % 7919 != c * 7919", i)));
+  const auto space = Space::build(lattice, {});
+  ASSERT_TRUE(space) << space.error().text();
+  EXPECT_EQ(space->count(), nested_loops(lattice, {}).valid.size());
+  const auto refused = Space::build(lattice, {}, 50'000);  // nodes and edges alone are fewer
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::exhausted);
+  EXPECT_THAT(refused.error().message(), HasSubstr("passes 50000 nodes"));
+}
+
+// Both beginnings leave the number 2, one the integer and one the float, which rounds what is added to it.
+TEST(Space, AnIntegerAndAFloatOfOneValueAreToldApart) {
+  for (const char* chosen : {"min(a, h)", "(a if a < 3 else h)", "(a == 2 and a or h)"}) {
+    SCOPED_TRACE(chosen);
+    Lattice lattice;
+    lattice.knobs = {make_knob("a", {3, 2}), make_knob("h", {2.0, 1.0}),
+                     make_knob("c", {std::int64_t{9007199254740993}, 0})};
+    lattice.constraints = {make_constraint(std::string("(") + chosen + " + c) % 2 == 1")};
+    const Reference reference = nested_loops(lattice, {});
+    ASSERT_FALSE(reference.error);
+    const auto space = Space::build(lattice, {});
+    ASSERT_TRUE(space) << space.error().text();
+    EXPECT_EQ(listed(*space), reference.valid);
+    EXPECT_FALSE(reference.valid.empty());
+  }
+}
+
 TEST(Space, LimitsAreErrors) {
   EXPECT_EQ(Space::build(convolution_like(), {}, 10).error().code(), Code::exhausted);
   Lattice lattice;

@@ -12,7 +12,8 @@ class Memo {
  public:
   Memo() : slots_(1024, 0) {}
 
-  std::size_t size() const { return entries_.size(); }
+  /// In entries of the size of an edge; long keys are the larger part of it.
+  std::size_t size() const { return entries_.size() + keys_.size() * sizeof(keys_[0]) / sizeof(Edge); }
 
   std::optional<std::uint32_t> find(const std::vector<std::int64_t>& key, std::uint64_t hash) const {
     for (std::size_t slot = hash & (slots_.size() - 1); slots_[slot] != 0;

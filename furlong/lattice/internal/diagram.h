@@ -45,8 +45,8 @@ struct GroupResult {
   std::optional<Error> error;         ///< an assignment that nothing excludes has a condition without value
 };
 
-/// Adds a group to the diagram. `exhausted` when nodes, edges and remembered dead ends pass `max_nodes`, or
-/// when there are more than 2^64-1 assignments.
+/// Adds a group to the diagram. `exhausted` when nodes, edges and what is remembered of the prefixes (in
+/// edges' sizes) pass `max_nodes`, or when there are more than 2^64-1 assignments.
 Result<GroupResult> add_group(Diagram& diagram, Group& group, std::size_t max_nodes);
 
 }  // namespace furlong::lattice::internal

@@ -142,12 +142,16 @@ class Evaluator {
     return Value(true);
   }
 
-  Result<bool> contains(const Node& node, const Value& item, std::uint32_t where) const {
+  /// Whether `item` is in the operand `where`. The next comparison of a chain is with that operand, so a word
+  /// takes the item's place; a list, which can only stand last, does not.
+  Result<bool> contains(const Node& node, Value& item, std::uint32_t where) const {
     const Node& list = tree_.nodes[where];
     if (list.op != Op::list) {
-      FURLONG_TRY(const Value word, value(where));
+      FURLONG_TRY(Value word, value(where));
       if (!word.is_word() || !item.is_word()) return error(node, describe(Fault::type, "in", item, &word));
-      return word.word()->find(*item.word()) != std::string::npos;
+      const bool found = word.word()->find(*item.word()) != std::string::npos;
+      item = std::move(word);
+      return found;
     }
     bool found = false;
     for (const auto element : tree_.children_of(list)) {  // all, because any of them may fail

@@ -9,6 +9,8 @@
 namespace furlong::lattice::internal {
 namespace {
 
+constexpr std::uint64_t kMostTries = 500'000'000;
+
 /// The knobs of one group with the constraints that name any of them.
 Lattice part_of(const Lattice& lattice, const std::vector<std::uint32_t>& knobs) {
   Lattice part;
@@ -32,6 +34,26 @@ std::vector<std::vector<std::size_t>> moves_of(const Lattice& part) {
     if (together.size() > 1) moves.push_back(std::move(together));
   }
   return moves;
+}
+
+/// A coupled move tries all assignments of its knobs at every point: too many would never end.
+Status check_moves(const Lattice& part, std::uint64_t points) {
+  for (const auto& move : moves_of(part)) {
+    if (move.size() == 1) continue;
+    std::uint64_t tries = points;
+    bool many = false;
+    std::vector<std::string> names;
+    for (const auto k : move) {
+      many = __builtin_mul_overflow(tries, part.knobs[k].values.size(), &tries) || many;
+      names.push_back(part.knobs[k].name);
+    }
+    if (many || tries > kMostTries)
+      return fail(Code::exhausted,
+                  "the coupled knobs {} have too many assignments to be tried at each of {} points; couple "
+                  "fewer",
+                  join(names, ", "), points);
+  }
+  return {};
 }
 
 class Walk {
@@ -95,6 +117,7 @@ Result<Reachability> reachability(const Lattice& lattice, const Lookup& facts, s
     if (space.count() > max_points)
       return fail(Code::exhausted, "{} valid points of the knobs {}; up to {} are walked", space.count(),
                   join(names, ", "), max_points);
+    FURLONG_CHECK(check_moves(part, space.count()));
     const auto [missed, count] = Walk(part, space).run(*start);
     if (count == 0) continue;
     Point example = lattice.base();

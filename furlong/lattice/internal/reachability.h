@@ -15,7 +15,8 @@ struct Reachability {
 };
 
 /// Works group by group (knobs that constraints tie together): a point is reachable exactly when each
-/// group's part is. Base must be valid. `exhausted` when a group has more than `max_points` valid parts.
+/// group's part is. Base must be valid. `exhausted` when a group has more than `max_points` valid parts,
+/// or coupled knobs with too many assignments to try at each.
 Result<Reachability> reachability(const Lattice& lattice, const Lookup& facts, std::uint64_t max_points);
 
 }  // namespace furlong::lattice::internal

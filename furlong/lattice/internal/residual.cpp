@@ -26,12 +26,17 @@ Residual::Residual(std::shared_ptr<const Expression::Tree> tree, std::vector<Bin
 
 void Residual::find_layers() {
   node_layers_.resize(tree_->nodes.size());
+  chooses_.resize(tree_->nodes.size());
   for (std::uint32_t id = 0; id < tree_->nodes.size(); ++id) {
     const Node& node = tree_->nodes[id];
     auto& own = node_layers_[id];
     if (node.op == Op::name && !bindings_[node.payload].fact) own.push_back(bindings_[node.payload].layer);
-    for (const auto child : tree_->children_of(node))
+    chooses_[id] = node.op == Op::any_of || node.op == Op::all_of || node.op == Op::conditional ||
+                   node.op == Op::minimum || node.op == Op::maximum;
+    for (const auto child : tree_->children_of(node)) {
       own.insert(own.end(), node_layers_[child].begin(), node_layers_[child].end());
+      chooses_[id] = chooses_[id] || chooses_[child];
+    }
     std::sort(own.begin(), own.end());
     own.erase(std::unique(own.begin(), own.end()), own.end());
   }
@@ -97,7 +102,9 @@ void Residual::append_key(std::size_t step, const std::uint32_t* chosen,
   const Step& now = steps_[step];
   for (const auto id : now.settled) {
     const Interval& known = at(id, now);
-    if (known.exact()) {
+    // Where an operand was chosen, a number that may be a float may be an integer as well, and 2 ** 63 is not
+    // 2.0 ** 63.
+    if (known.exact() && !(known.real && chooses_[id])) {
       key.push_back(static_cast<std::int64_t>(known.kind) * 2 + (known.real ? 1 : 0));
       key.push_back(known.lo);
       continue;
@@ -197,6 +204,7 @@ Interval Residual::comparison(const Node& node, const Step& step) {
       holds = membership(left, children[i], step);
       if (comparator == Comparator::not_in && holds.lo == holds.hi)
         holds = Interval::truth(true, holds.lo == 0, holds.fails);
+      left = at(children[i], step);
     } else {
       const Interval& right = at(children[i], step);
       holds = compare(comparator, left, right);

@@ -62,7 +62,9 @@ class Residual {
   std::vector<Binding> bindings_;
   std::vector<std::uint32_t> layers_;
   std::vector<std::vector<std::uint32_t>> node_layers_;  // by node, ascending
-  std::vector<Step> steps_;                              // layers_.size() + 1
+  std::vector<bool>
+      chooses_;  // by node: it or one below it gives one of its operands, so min(2, 2.0) an integer
+  std::vector<Step> steps_;  // layers_.size() + 1
   std::vector<Interval> registers_;
   std::vector<Interval> operands_;  // scratch
 };
