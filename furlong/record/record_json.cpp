@@ -25,7 +25,8 @@ template <class T>
 void put(Json& object, const char* key, const std::optional<T>& value) {
   if (!value) return;
   if constexpr (std::is_same_v<T, Interval>) {
-    object[key] = {value->lo, value->hi};
+    // JSON has no infinity, and nobody reads [null, null]: an interval without an end is not known.
+    if (std::isfinite(value->lo) && std::isfinite(value->hi)) object[key] = {value->lo, value->hi};
   } else {
     object[key] = *value;
   }
@@ -263,10 +264,10 @@ Json class_to_json(const ProgramClass& program_class) {
       object[name] = *flag;
     else if (const std::int64_t* integer = value.integer())
       object[name] = *integer;
-    else if (const double* number = value.floating())
-      object[name] = *number;
-    else
-      object[name] = *value.word();
+    else if (const std::string* word = value.word())
+      object[name] = *word;
+    else if (std::isfinite(*value.floating()))  // JSON has no other, and the reader refuses the null
+      object[name] = *value.floating();
   }
   return object;
 }
@@ -307,8 +308,8 @@ Result<RaceRecord> from_json(const Json& json, std::string_view name) {
   object.integer("schema", schema, std::numeric_limits<int>::min());
   FURLONG_CHECK(object.status());
   if (schema != record_schema)
-    return fail(Code::incompatible, "{}: race record of schema {}, expected {}: a newer program wrote it",
-                name, schema, record_schema);
+    return fail(Code::incompatible, "{}: race record of schema {}, expected {}{}", name, schema,
+                record_schema, schema > record_schema ? ": a newer program wrote it" : "");
   object.require({"ts", "card", "program", "variants", "verdict"});
   if (object.value("worker") == nullptr) object.require({"backend"});
   FURLONG_CHECK(object.status());

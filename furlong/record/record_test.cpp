@@ -157,7 +157,17 @@ TEST(RaceRecord, NumbersThatAreNoneAreWrittenAsUnknown) {
   record.rate = std::nan("");
   record.variants[1].rate = INFINITY;
   record.paused_ms = std::nan("");
-  const auto read = parse_record(to_line(record), "f").value();
+  record.ci = Interval{-1, INFINITY};
+  record.variants[1].detail.ci = Interval{-INFINITY, INFINITY};
+  record.variants[1].detail.gain_pct = std::nan("");
+  record.program_class.emplace_back("density", std::nan(""));
+  const auto line = parse_record(to_line(record), "f");
+  ASSERT_TRUE(line) << line.error().text();
+  const RaceRecord& read = *line;
+  EXPECT_FALSE(read.ci.has_value());
+  EXPECT_FALSE(read.variants[1].detail.ci.has_value());
+  EXPECT_FALSE(read.variants[1].detail.gain_pct.has_value());
+  EXPECT_EQ(read.program_class, internal::lottery_record().program_class);
   EXPECT_FALSE(read.rate.has_value());
   EXPECT_FALSE(read.variants[1].rate.has_value());
   EXPECT_EQ(read.paused_ms, 0);

@@ -215,8 +215,8 @@ Result<Tuning> tuning_from_json(const Json& json, std::string_view name) {
   object.integer("schema", schema, std::numeric_limits<int>::min());
   FURLONG_CHECK(object.status());
   if (schema != tuning_schema)
-    return fail(Code::incompatible, "{}: tuning of schema {}, expected {}: a newer program wrote it", name,
-                schema, tuning_schema);
+    return fail(Code::incompatible, "{}: tuning of schema {}, expected {}{}", name, schema, tuning_schema,
+                schema > tuning_schema ? ": a newer program wrote it" : "");
   Tuning tuning;
   object.text("updated", tuning.updated);
   if (!tuning.updated.empty())
