@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <utility>
 
 #include "furlong/base/json.h"
 #include "furlong/base/text.h"
@@ -61,6 +62,8 @@ std::string define_value(const lattice::Value& value) {
 
 Result<lattice::Value> value_of(const Json& json, std::string_view name) {
   if (json.is_boolean()) return lattice::Value(json.get<bool>());
+  if (json.is_number_unsigned() && !std::in_range<std::int64_t>(json.get<std::uint64_t>()))
+    return fail(Code::invalid, "{} is {}, which does not fit a 64-bit integer", name, json_line(json));
   if (json.is_number_integer()) return lattice::Value(json.get<std::int64_t>());
   if (json.is_number()) return lattice::Value(json.get<double>());
   if (json.is_string()) return lattice::Value(json.get<std::string>());
@@ -176,13 +179,41 @@ std::string define_options(const Choice& choice) {
   return join(parts, " ");
 }
 
-std::string macros(const Choice& choice, std::string_view program, std::string_view parameter) {
-  std::string prefix = fmt::format("{}_{}", program, identifier(choice.device, true));
-  if (!parameter.empty())
-    prefix += fmt::format("_{}{}", identifier(parameter, true), size_of(choice, parameter));
-  std::string out = fmt::format(
-      "/* {} ({}), {}: {}, {:+.2f}% over base, raced {} */\n", comment(choice.device), choice.silicon,
-      comment(values_text(choice.problem, ", ")), comment(choice.variant), 100 * choice.gain, choice.date);
+/// The prefixes of the choices' macros: program, device and size. Choices that would share one get the rest
+/// of their problem behind it, then their silicon, then a number: of two macros of one name the compiler
+/// would take the second for both.
+std::vector<std::string> macro_prefixes(const std::vector<Choice>& choices, std::string_view program,
+                                        std::string_view parameter) {
+  std::vector<std::string> prefixes;
+  for (const Choice& choice : choices) {
+    prefixes.push_back(fmt::format("{}_{}", program, identifier(choice.device, true)));
+    if (!parameter.empty())
+      prefixes.back() += fmt::format("_{}{}", identifier(parameter, true), size_of(choice, parameter));
+  }
+  const auto extend_shared = [&](auto suffix) {
+    std::map<std::string, int> owners;
+    for (const std::string& prefix : prefixes) ++owners[prefix];
+    std::map<std::string, int> number;
+    for (std::size_t i = 0; i < choices.size(); ++i)
+      if (const std::string shared = prefixes[i]; owners[shared] > 1)
+        prefixes[i] += suffix(choices[i], ++number[shared]);
+  };
+  extend_shared([&](const Choice& choice, int) {
+    std::string rest;
+    for (const auto& [name, value] : choice.problem)
+      if (name != parameter) rest += "_" + identifier(name + value.text(), true);
+    return rest;
+  });
+  extend_shared([](const Choice& choice, int) { return "_" + identifier("S" + choice.silicon, true); });
+  extend_shared([](const Choice&, int number) { return number == 1 ? "" : fmt::format("_{}", number); });
+  return prefixes;
+}
+
+std::string macros(const Choice& choice, std::string_view prefix) {
+  std::string out =
+      fmt::format("/* {} ({}), {}: {}, {:+.2f}% over base, raced {} */\n", comment(choice.device),
+                  comment(choice.silicon), comment(values_text(choice.problem, ", ")),
+                  comment(choice.variant), 100 * choice.gain, comment(choice.date));
   for (const auto& [name, value] : choice.knobs)
     out += fmt::format("#define {}_{} {}\n", prefix, identifier(name, true),
                        value.is_word() ? identifier(value.text(), false) : define_value(value));
@@ -240,7 +271,8 @@ Result<std::string> choices_header(std::vector<Choice> choices) {
       "FURLONG_CHOICES_{1}_H\n"
       "#define FURLONG_CHOICES_{1}_H\n\n#include <string.h>\n\n",
       comment(choices[0].program), upper);
-  for (const Choice& choice : choices) out += macros(choice, upper, parameter);
+  const std::vector<std::string> prefixes = macro_prefixes(choices, upper, parameter);
+  for (std::size_t i = 0; i < choices.size(); ++i) out += macros(choices[i], prefixes[i]);
   out += fmt::format(
       "struct {0}_choice {{\n  const char* card;     /* label */\n  const char* silicon;  /* hash */\n  long "
       "long size;       /* {1} */\n"

@@ -4,10 +4,12 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include "furlong/base/json.h"
 #include "furlong/base/os/file.h"
 #include "furlong/base/os/process.h"
+#include "furlong/base/text.h"
 
 namespace furlong::interop {
 namespace {
@@ -80,8 +82,29 @@ TEST(ChoicesHeader, NewestRaceStandsAndOrderDoesNotMatter) {
   EXPECT_EQ(forward->find("\"old\""), std::string::npos);
 }
 
+// Of two macros of one name a program would silently take the second choice for both.
+TEST(ChoicesHeader, NoTwoChoicesShareAMacro) {
+  std::vector<Choice> choices = {choice("Card A", 64, "b64", 64), choice("Card_A", 64, "b32", 32),
+                                 choice("Card A", 64, "b128", 128), choice("Card A", 64, "b256", 256),
+                                 choice("Other", 64, "b64", 64)};
+  choices[2].problem.emplace_back("k", lattice::Value(2));
+  choices[3].silicon = "fedcba9876543210";
+  const auto header = choices_header(choices);
+  ASSERT_TRUE(header) << header.error().text();
+  std::set<std::string> names;
+  std::size_t macros = 0;
+  for (const std::string& line : split(*header, '\n')) {
+    if (!line.starts_with("#define ") || line.ends_with("_H")) continue;
+    ++macros;
+    EXPECT_TRUE(names.insert(split(line, ' ')[1]).second) << line;
+  }
+  EXPECT_EQ(macros, 3 * choices.size());
+  EXPECT_TRUE(names.contains("MY_KERNEL_OTHER_N64_BLOCK")) << "the plain name stays where it is the only one";
+}
+
 TEST(ChoicesHeader, TextsFromFilesCannotLeaveTheirPlace) {
-  auto hostile = choice("x */ int evil; /* \"\\ \n?\?/", 8, "v\"; int evil", 1);
+  auto hostile = choice("x */ int evil; /* \"\\ \n?\?/", 8, "v\"; int evil", 1, "2026 */ int evil; /*");
+  hostile.silicon = "00 */ int evil; /*";
   hostile.program = "9*/ lives";
   const auto header = choices_header({hostile});
   ASSERT_TRUE(header);
@@ -129,6 +152,10 @@ TEST(ChoicesFromRace, NamesWhatIsWrong) {
     ASSERT_FALSE(result) << key;
     EXPECT_NE(result.error().text().find(key), std::string::npos) << result.error().text();
   }
+  Json large = race();
+  large["problem"]["n"] = 18446744073709551615ull;
+  EXPECT_NE(choices_from_race(large, "f").error().text().find("does not fit a 64-bit integer"),
+            std::string::npos);
   Json gone = race();
   gone["winner"] = "u8";
   EXPECT_NE(choices_from_race(gone, "f").error().message().find("u8"), std::string::npos);
