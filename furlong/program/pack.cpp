@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "furlong/base/os/memory.h"
 #include "furlong/base/os/paths.h"
 #include "furlong/base/text.h"
 #include "furlong/base/toml.h"
@@ -17,7 +18,7 @@ constexpr std::int64_t kFormat = 1;
 constexpr std::string_view kPackFile = "pack.toml";
 constexpr std::string_view kSignatureFile = "pack.sig";
 constexpr std::string_view kContentStart = "content = \"";
-constexpr std::size_t kLargestFile = std::size_t{16} << 30;
+constexpr std::uint64_t kLargestPack = std::uint64_t{16} << 30;
 constexpr std::size_t kMostFiles = 10000;
 constexpr int kDeepest = 32;
 
@@ -50,18 +51,39 @@ std::string file_table(const PackContents& contents) {
   return table;
 }
 
+// What a pack may have in all: it is held in memory until it is verified, and asked for more than there is,
+// Linux would promise it and kill the process later.
+std::uint64_t largest_pack() {
+  const std::uint64_t memory = total_memory_bytes();
+  return memory == 0 ? kLargestPack : std::min(kLargestPack, memory / 2);
+}
+
 // Walks the folder: every file in it is read, except that links and anything else that is no plain file are
-// refused.
+// refused (a pipe or a device could be read for ever).
 struct FolderReader {
   Files& files;
   const std::filesystem::path& folder;
+  std::uint64_t room = largest_pack();
   PackContents contents;
 
-  Status refuse_links(const std::filesystem::path& path) const {
+  // Files that only a fake knows are not on the disk, and then there is nothing to look at.
+  Status check_kind(const std::filesystem::path& path, bool is_folder) const {
     std::error_code error;
-    if (std::filesystem::is_symlink(std::filesystem::symlink_status(path, error)))
+    const auto status = std::filesystem::symlink_status(path, error);
+    if (std::filesystem::is_symlink(status))
       return fail(Code::denied, "{}: a pack holds no symbolic links", path.string());
+    if (is_folder || error || !std::filesystem::exists(status)) return {};
+    if (!std::filesystem::is_regular_file(status))
+      return fail(Code::denied, "{}: a pack holds only files and folders, no pipes or devices",
+                  path.string());
+    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+    if (!error && bytes > room) return too_large();
     return {};
+  }
+
+  Error too_large() const {
+    return fail(Code::exhausted, "{}: a pack of more than {} is not read", folder.string(),
+                human_bytes(largest_pack()));
   }
 
   Status walk(const std::string& inside, int depth) {
@@ -71,14 +93,16 @@ struct FolderReader {
     for (const std::string& name : names) {
       const bool is_folder = name.ends_with('/');
       const std::string full = inside + name;
-      FURLONG_CHECK(refuse_links(folder / (is_folder ? full.substr(0, full.size() - 1) : full)));
+      FURLONG_CHECK(check_kind(folder / (is_folder ? full.substr(0, full.size() - 1) : full), is_folder));
       if (is_folder) {
         FURLONG_CHECK(walk(full, depth + 1));
         continue;
       }
       if (contents.files.size() >= kMostFiles)
         return fail(Code::invalid, "{}: a pack has at most {} files", folder.string(), kMostFiles);
-      FURLONG_TRY(contents.files[full], files.read(folder / full, kLargestFile));
+      FURLONG_TRY(std::string bytes, files.read(folder / full, room));
+      room -= bytes.size();
+      contents.files[full] = std::move(bytes);
     }
     return {};
   }

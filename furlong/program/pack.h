@@ -37,7 +37,8 @@ Status write_pack(const PackContents& contents, const std::filesystem::path& fol
 /// Content hash from the bytes.
 Digest pack_hash(const PackContents& contents);
 /// Verifies every file against pack.toml before anything is used: a flipped byte or a missing file is
-/// `corrupt` and names it; a foreign file too. Symbolic links and paths out of the folder are `denied`. Then
+/// `corrupt` and names it; a foreign file too. Symbolic links, pipes, devices and paths out of the folder are
+/// `denied`, a pack larger than half of the machine's memory (or 16 GiB) is `exhausted`. Then
 /// reads the program from the verified bytes (lottery packs get their recipe and shipped lattice). `trusted`
 /// is true when pack.sig is a signature by one of trusted_keys().
 Result<std::shared_ptr<const Program>> load_pack(const std::filesystem::path& folder,

@@ -2,9 +2,12 @@
 #include "furlong/program/pack.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <latch>
+#include <thread>
 
 #include "furlong/program/instance.h"
 #include "furlong/program/internal/pack_files.h"
@@ -164,6 +167,29 @@ TEST_F(PackTest, SymbolicLinksAreRefused) {
   EXPECT_FALSE(load_pack(root() / "pack"));
 }
 
+// Opening a pipe would wait for a writer that never comes, and /dev/zero has no end.
+TEST_F(PackTest, PipesAreRefusedAndNotWaitedFor) {
+  write(frozen());
+  fs::remove(root() / "pack/add.cl");
+  ASSERT_EQ(::mkfifo((root() / "pack/add.cl").c_str(), 0600), 0);
+  const auto loaded = load_pack(root() / "pack");
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code(), Code::denied);
+  EXPECT_EQ(loaded.error().text(),
+            (root() / "pack/add.cl").string() + ": a pack holds only files and folders, no pipes or devices");
+}
+
+// The files are sparse: they take no room on the disk, and would take all of the memory.
+TEST_F(PackTest, APackThatMemoryCannotHoldIsRefusedUnread) {
+  write(frozen());
+  put("pack/huge", "");
+  fs::resize_file(root() / "pack/huge", std::uintmax_t{1} << 40);
+  const auto loaded = load_pack(root() / "pack");
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code(), Code::exhausted);
+  EXPECT_NE(loaded.error().text().find("a pack of more than"), std::string::npos) << loaded.error().text();
+}
+
 // A pack whose hashes hold, made by someone who wants another file read.
 TEST_F(PackTest, PathsOutOfThePackAreRefused) {
   put("secret.cl", testing::kSource);
@@ -290,6 +316,30 @@ TEST_F(PackTest, WritingIsAllOrNothing) {
   broken.files["add.cl"] += "x";
   EXPECT_FALSE(write_pack(broken, root() / "broken"));
   EXPECT_FALSE(fs::exists(root() / "broken"));
+}
+
+// Workers of several devices make the pack of an epoch at the same moment.
+TEST_F(PackTest, ManyWritersOfOnePackAllSucceed) {
+  const PackContents pack = frozen();
+  for (int round = 0; round < 20; ++round) {
+    const fs::path folder = root() / fmt::format("packs/{}", round);
+    std::vector<std::string> errors(8);
+    std::latch start(8);
+    {
+      std::vector<std::jthread> writers;
+      for (std::string& error : errors)
+        writers.emplace_back([&] {
+          start.arrive_and_wait();
+          if (const Status written = write_pack(pack, folder); !written) error = written.error().text();
+        });
+    }
+    for (const std::string& error : errors) EXPECT_EQ(error, "");
+    EXPECT_TRUE(load_pack(folder));
+    int folders = 0;
+    for (const auto& entry : fs::directory_iterator(root() / "packs"))
+      folders += entry.is_directory() ? 1 : 0;
+    EXPECT_EQ(folders, round + 1) << "no scratch folder stays";
+  }
 }
 
 TEST_F(PackTest, AFailedWriteLeavesTheOldPack) {

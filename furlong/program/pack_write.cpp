@@ -117,6 +117,7 @@ Status write_pack(const PackContents& contents, const std::filesystem::path& fol
     FURLONG_CHECK(exchange(scratch.path, target));  // the old pack is now the scratch, and goes with it
   } else {
     fs::rename(scratch.path, target, error);
+    if (error && holds(target, contents)) return {};  // another process has just written the same pack
     if (error) return system_error(target, "renaming into place", error);
     scratch.path.clear();
   }
