@@ -63,6 +63,13 @@ Status set_parameter(lattice::Environment& problem, const Program& program, cons
                   : usual.is_bool() ? "true or false"
                                     : "an integer",
                   value.text());
+    const auto& fixed = program.fixed_problem;
+    if (std::find(fixed.begin(), fixed.end(), name) != fixed.end() && value != usual)
+      return fail(
+          Code::invalid,
+          "problem parameter '{}' is {} in the texts of program '{}', and {} would change only what is "
+          "reported: open or make the pack with the other value",
+          name, usual.text(), program.name, value.text());
     problem[name] = value;
     return {};
   }

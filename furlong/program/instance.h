@@ -52,8 +52,8 @@ struct RunInputs {
 /// Immutable; thread safe.
 class Instance {
  public:
-  /// `overrides` replace problem defaults (unknown name: `invalid` with the nearest); `facts` are device
-  /// facts
+  /// `overrides` replace problem defaults (unknown name: `invalid` with the nearest; so is another value for
+  /// a parameter of Program::fixed_problem); `facts` are device facts
   /// ("device.sm", "device.max_threads", "device.warp", "device.shared_bytes") for constraints; those that
   /// are missing are taken from assumed_facts(). `invalid` when the program has no such language.
   static Result<Instance> make(std::shared_ptr<const Program> program, std::string_view language,

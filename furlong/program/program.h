@@ -139,6 +139,9 @@ struct Program {
   std::string summary;
   std::filesystem::path file;  ///< where it was read; empty when made in memory
   std::vector<std::pair<std::string, lattice::Value>> problem;  ///< parameters and defaults, in order
+  /// Problem parameters that the sources are made for (a pack's class and dataset size): overriding one by
+  /// another value is refused, since it would change what is reported and not what runs.
+  std::vector<std::string> fixed_problem;
   /// [let]: named expressions over knobs, problem and earlier ones, in an order in which each uses only
   /// earlier ones. In constraints and `requires` they are already put in; other expressions may name them.
   std::vector<std::pair<std::string, lattice::Expression>> lets;

@@ -161,7 +161,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "= \"buffer\" with "
                 "fill = \"file\" or \"random\""},
         Mistake{"size = \"n\"", "size = \"n\"\nlow = 2.0",
-                "add.toml:25:7: argument 'a': low (2) is over high (1)"}));
+                "add.toml:25:7: argument 'a': low (2) is over high (1)"},
+        Mistake{"size = \"n\"", "size = \"n\"\nhigh = 1e39",
+                "add.toml:25:8: argument 'a': 1e+39 does not fit the type f32"},
+        Mistake{"size = \"n\"", "size = \"n\"\nlow = -1e39",
+                "add.toml:25:7: argument 'a': -1e+39 does not fit the type f32"},
+        Mistake{"type = \"f32\"\nsize = \"n\"", "type = \"f16\"\nsize = \"n\"\nhigh = 65520",
+                "add.toml:25:8: argument 'a': 65520 does not fit the type f16"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Checks, Mistakes,

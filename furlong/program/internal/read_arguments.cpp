@@ -46,6 +46,15 @@ std::pair<double, double> whole_range(ElementType type) {
   return {0, 1};
 }
 
+// What `low` and `high` may be: past the type's own ends every random input would be infinite.
+std::pair<double, double> bounds_of(ElementType type) {
+  if (!is_floating(type)) return whole_range(type);
+  const double largest = type == ElementType::f16   ? 65504.0
+                         : type == ElementType::f32 ? static_cast<double>(std::numeric_limits<float>::max())
+                                                    : std::numeric_limits<double>::max();
+  return {-largest, largest};
+}
+
 struct ArgumentReader {
   const Draft& draft;
   const Reader& in;
@@ -151,9 +160,7 @@ struct ArgumentReader {
     }
     for (const TomlNode* bound : {low, high}) {
       if (bound == nullptr) continue;
-      const auto range = is_floating(spec.type) ? std::pair(std::numeric_limits<double>::lowest(),
-                                                            std::numeric_limits<double>::max())
-                                                : whole_range(spec.type);
+      const auto range = bounds_of(spec.type);
       const double value = bound == low ? spec.low : spec.high;
       if (!(value >= range.first && value <= range.second))
         return in.error(*bound, "{}: {} does not fit the type {}", label, value, element_name(spec.type));

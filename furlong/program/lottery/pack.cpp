@@ -146,6 +146,7 @@ Status join_recipe(Program& program, const Fields& fields) {
   FURLONG_CHECK(set_problem(program, "loads", fields.parameters.loads));
   FURLONG_CHECK(set_problem(program, "wide", fields.parameters.wide));
   FURLONG_CHECK(set_problem(program, "dataset_words", fields.geometry.dataset_words()));
+  program.fixed_problem = {"loads", "wide", "dataset_words"};  // written into the texts
   return set_problem(program, "count",
                      fields.geometry.dataset_bytes <= kSmallDataset ? kCountSmall : kCountLarge);
 }

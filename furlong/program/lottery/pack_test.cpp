@@ -86,6 +86,41 @@ TEST(LotteryPack, MakesTheProgramWithItsClassAndProblem) {
   EXPECT_EQ(*work->bytes, 524288.0 * (56 * 4 + 8 * 16));
 }
 
+// A record of such a race would hold its winner for another class than the one that ran.
+TEST(LotteryPack, TheClassAndTheDatasetCannotBeOverridden) {
+  const auto program = program_of_pack(demonstration_pack(), "");
+  ASSERT_TRUE(program) << program.error().text();
+  for (const char* name : {"loads", "wide", "dataset_words"}) {
+    const auto refused = Instance::make(*program, "cuda", {{name, 64}}, {});
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code(), Code::invalid);
+    EXPECT_NE(refused.error().text().find(fmt::format("problem parameter '{}' is ", name)), std::string::npos)
+        << refused.error().text();
+  }
+  EXPECT_TRUE(Instance::make(*program, "cuda", {{"loads", 128}, {"count", 64}}, {}));
+}
+
+TEST(LotteryPack, AnUnknownVariantIsAnsweredWithTheNearest) {
+  const auto program = program_of_pack(demonstration_pack(), "");
+  ASSERT_TRUE(program) << program.error().text();
+  const auto refusal = [&](std::string_view language, std::string_view variant) {
+    const auto instance = Instance::make(*program, language, {}, {});
+    EXPECT_TRUE(instance) << instance.error().text();
+    const auto points = instance->select(variant);
+    return points ? "selected" : points.error().text();
+  };
+  EXPECT_EQ(refusal("cuda", "r8"),
+            "variant 'r8': 'r8' is no tag of this lattice; the nearest are 'r32', 'r64', 'u8' and 'w8'");
+  EXPECT_EQ(refusal("cuda", "u2-ldgg"),
+            "variant 'u2-ldgg': 'ldgg' is no tag of this lattice, did you mean 'ldg'?");
+  EXPECT_EQ(refusal("cuda", "catalog"),
+            "'catalog' is no variant of program 'lottery', did you mean 'catalogue'?");
+  EXPECT_EQ(
+      refusal("opencl", "r32"),
+      "variant 'r32': 'r32' is no tag of this lattice; the nearest are 'u2', 'u8', 'g64' and 'g128'; it is "
+      "a variant in language cuda, and this is opencl");
+}
+
 TEST(LotteryPack, RefusesAnotherFormatAndDamagedFields) {
   const auto refused = [](std::string_view file, std::string_view from, std::string_view to) {
     PackContents pack = demonstration_pack();
