@@ -20,6 +20,11 @@ std::uint64_t available_bytes(const Session& session) {
   return left;
 }
 
+bool is_memory(Int code) {
+  return code == kAllocationFailure || code == kOutOfResources || code == kOutOfHostMemory ||
+         code == kInvalidBufferSize;
+}
+
 Error no_memory(const Session& session, std::size_t asked, std::string_view why) {
   const std::uint64_t available = available_bytes(session);
   return fail(Code::exhausted, "asked for {} ({} bytes), {} ({} bytes) available{}", human_bytes(asked),
@@ -41,20 +46,23 @@ Result<std::unique_ptr<Buffer>> ClBuffer::make(std::size_t bytes, std::shared_pt
   if (bytes > session->largest) {
     return no_memory(*session, bytes, fmt::format(", in one buffer at most {} bytes", session->largest));
   }
+  // What failed before would look like a lack of memory here.
+  if (const Int code = session->api->finish(session->queue); code != kSuccess) {
+    return transfer_error(code, "waiting for the kernels before a new buffer");
+  }
   Int code = kSuccess;
   Memory memory = session->api->create_buffer(session->context, kMemoryReadWrite, bytes, nullptr, &code);
   if (memory == nullptr) {
-    const bool memory_is_out = code == kAllocationFailure || code == kOutOfResources ||
-                               code == kOutOfHostMemory || code == kInvalidBufferSize;
-    if (memory_is_out) return no_memory(*session, bytes, ": " + error_name(code));
+    if (is_memory(code)) return no_memory(*session, bytes, ": " + error_name(code));
     return error_of(code, "making a buffer");
   }
   session->used += bytes;
   std::unique_ptr<ClBuffer> buffer(new ClBuffer(memory, bytes, session));
   // Platforms allocate at first use: find out now whether the memory is there.
-  if (const Status filled = buffer->fill(0, 0, bytes); !filled) {
+  if (code = buffer->fill_code(0, 0, bytes); code != kSuccess) {
     buffer.reset();
-    return no_memory(*session, bytes, ": " + filled.error().message());
+    if (is_memory(code)) return no_memory(*session, bytes, ": " + error_name(code));
+    return error_of(code, "filling a new buffer");
   }
   return buffer;
 }
@@ -67,7 +75,7 @@ ClBuffer::~ClBuffer() {
 
 Status ClBuffer::check_range(std::size_t offset, std::size_t count, std::string_view doing) const {
   if (offset <= size_ && count <= size_ - offset) return {};
-  return fail(Code::invalid, "{} bytes {} to {} of a buffer of {} bytes", doing, offset, offset + count,
+  return fail(Code::invalid, "{} {} bytes at {} goes past the buffer's {} bytes", doing, count, offset,
               size_);
 }
 
@@ -76,7 +84,7 @@ Status ClBuffer::write(std::size_t offset, ByteView bytes) {
   if (bytes.empty()) return {};
   const Int code = session_->api->enqueue_write(session_->queue, memory_, kBlocking, offset, bytes.size(),
                                                 bytes.data(), 0, nullptr, nullptr);
-  if (code != kSuccess) return error_of(code, "writing a buffer");
+  if (code != kSuccess) return transfer_error(code, "writing a buffer");
   return {};
 }
 
@@ -85,25 +93,32 @@ Status ClBuffer::read(std::size_t offset, std::span<std::uint8_t> into) {
   if (into.empty()) return {};
   const Int code = session_->api->enqueue_read(session_->queue, memory_, kBlocking, offset, into.size(),
                                                into.data(), 0, nullptr, nullptr);
-  if (code != kSuccess) return error_of(code, "reading a buffer");
+  if (code != kSuccess) return transfer_error(code, "reading a buffer");
   return {};
 }
 
 Status ClBuffer::fill(std::uint8_t byte, std::size_t offset, std::size_t count) {
   FURLONG_CHECK(check_range(offset, count, "filling"));
-  if (count == 0) return {};
+  const Int code = fill_code(byte, offset, count);
+  if (code != kSuccess) return transfer_error(code, "filling a buffer");
+  return {};
+}
+
+Int ClBuffer::fill_code(std::uint8_t byte, std::size_t offset, std::size_t count) {
+  if (count == 0) return kSuccess;
   const Api& api = *session_->api;
   if (api.enqueue_fill != nullptr) {
-    Int code = api.enqueue_fill(session_->queue, memory_, &byte, 1, offset, count, 0, nullptr, nullptr);
-    if (code == kSuccess) code = api.finish(session_->queue);
-    if (code != kSuccess) return error_of(code, "filling a buffer");
-    return {};
+    const Int code = api.enqueue_fill(session_->queue, memory_, &byte, 1, offset, count, 0, nullptr, nullptr);
+    return code != kSuccess ? code : api.finish(session_->queue);
   }
   const Bytes piece(std::min(count, kFillPiece), byte);
   for (std::size_t done = 0; done < count; done += piece.size()) {
-    FURLONG_CHECK(write(offset + done, ByteView(piece).first(std::min(piece.size(), count - done))));
+    const Int code =
+        api.enqueue_write(session_->queue, memory_, kBlocking, offset + done,
+                          std::min(piece.size(), count - done), piece.data(), 0, nullptr, nullptr);
+    if (code != kSuccess) return code;
   }
-  return {};
+  return kSuccess;
 }
 
 Result<Memory> ClBuffer::at(std::size_t offset) {
@@ -113,7 +128,7 @@ Result<Memory> ClBuffer::at(std::size_t offset) {
   Int code = kSuccess;
   Memory view =
       session_->api->create_sub_buffer(memory_, kMemoryReadWrite, kBufferCreateRegion, &region, &code);
-  if (view == nullptr) return error_of(code, fmt::format("a view of a buffer from byte {}", offset));
+  if (view == nullptr) return launch_error(code, fmt::format("a view of a buffer from byte {}", offset));
   views_.emplace(offset, view);
   return view;
 }

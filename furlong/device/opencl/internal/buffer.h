@@ -30,7 +30,7 @@ struct Session {
 class ClBuffer : public Buffer {
  public:
   /// Filled with zeros, so that the memory is there when a kernel is timed. `invalid` for 0 bytes,
-  /// `exhausted` with the asked and available bytes.
+  /// `exhausted` with the asked and available bytes, `internal` when a kernel queued before it failed.
   static Result<std::unique_ptr<Buffer>> make(std::size_t bytes, std::shared_ptr<Session> session);
   ~ClBuffer() override;
   ClBuffer(const ClBuffer&) = delete;
@@ -49,6 +49,7 @@ class ClBuffer : public Buffer {
   ClBuffer(Memory memory, std::size_t size, std::shared_ptr<Session> session)
       : memory_(memory), size_(size), session_(std::move(session)) {}
   Status check_range(std::size_t offset, std::size_t count, std::string_view doing) const;
+  Int fill_code(std::uint8_t byte, std::size_t offset, std::size_t count);
 
   Memory memory_;
   std::size_t size_;

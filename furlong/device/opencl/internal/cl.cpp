@@ -28,7 +28,7 @@ struct NamedCode {
   Int code;
   const char* name;
 };
-constexpr std::array<NamedCode, 46> kCodes{{
+constexpr std::array<NamedCode, 64> kCodes{{
     {-1, "CL_DEVICE_NOT_FOUND"},
     {-2, "CL_DEVICE_NOT_AVAILABLE"},
     {-3, "CL_COMPILER_NOT_AVAILABLE"},
@@ -37,6 +37,8 @@ constexpr std::array<NamedCode, 46> kCodes{{
     {-6, "CL_OUT_OF_HOST_MEMORY"},
     {-7, "CL_PROFILING_INFO_NOT_AVAILABLE"},
     {-8, "CL_MEM_COPY_OVERLAP"},
+    {-9, "CL_IMAGE_FORMAT_MISMATCH"},
+    {-10, "CL_IMAGE_FORMAT_NOT_SUPPORTED"},
     {-11, "CL_BUILD_PROGRAM_FAILURE"},
     {-12, "CL_MAP_FAILURE"},
     {-13, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
@@ -44,15 +46,20 @@ constexpr std::array<NamedCode, 46> kCodes{{
     {-15, "CL_COMPILE_PROGRAM_FAILURE"},
     {-16, "CL_LINKER_NOT_AVAILABLE"},
     {-17, "CL_LINK_PROGRAM_FAILURE"},
+    {-18, "CL_DEVICE_PARTITION_FAILED"},
     {-19, "CL_KERNEL_ARG_INFO_NOT_AVAILABLE"},
     {-30, "CL_INVALID_VALUE"},
     {-31, "CL_INVALID_DEVICE_TYPE"},
     {-32, "CL_INVALID_PLATFORM"},
     {-33, "CL_INVALID_DEVICE"},
     {-34, "CL_INVALID_CONTEXT"},
+    {-35, "CL_INVALID_QUEUE_PROPERTIES"},
     {-36, "CL_INVALID_COMMAND_QUEUE"},
     {-37, "CL_INVALID_HOST_PTR"},
     {-38, "CL_INVALID_MEM_OBJECT"},
+    {-39, "CL_INVALID_IMAGE_FORMAT_DESCRIPTOR"},
+    {-40, "CL_INVALID_IMAGE_SIZE"},
+    {-41, "CL_INVALID_SAMPLER"},
     {-42, "CL_INVALID_BINARY"},
     {-43, "CL_INVALID_BUILD_OPTIONS"},
     {-44, "CL_INVALID_PROGRAM"},
@@ -71,11 +78,64 @@ constexpr std::array<NamedCode, 46> kCodes{{
     {-57, "CL_INVALID_EVENT_WAIT_LIST"},
     {-58, "CL_INVALID_EVENT"},
     {-59, "CL_INVALID_OPERATION"},
+    {-60, "CL_INVALID_GL_OBJECT"},
     {-61, "CL_INVALID_BUFFER_SIZE"},
+    {-62, "CL_INVALID_MIP_LEVEL"},
     {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
+    {-64, "CL_INVALID_PROPERTY"},
+    {-65, "CL_INVALID_IMAGE_DESCRIPTOR"},
+    {-66, "CL_INVALID_COMPILER_OPTIONS"},
+    {-67, "CL_INVALID_LINKER_OPTIONS"},
+    {-68, "CL_INVALID_DEVICE_PARTITION_COUNT"},
+    {-69, "CL_INVALID_PIPE_SIZE"},
+    {-70, "CL_INVALID_DEVICE_QUEUE"},
+    {-71, "CL_INVALID_SPEC_ID"},
+    {-72, "CL_MAX_SIZE_RESTRICTION_EXCEEDED"},
     {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
     {-9999, "illegal memory access (NVIDIA)"},
 }};
+
+// What the code means for the user, where it says more than its name.
+std::string_view advice(Int code) {
+  switch (code) {
+    case kDeviceNotAvailable:
+      return "the device is in use by another process or its driver failed";
+    case kCompilerNotAvailable:
+      return "the platform has no compiler for this device: install its whole driver";
+    case kOutOfResources:
+      return "the kernel needs more registers or local memory than there is, or ran out of bounds";
+    case kInvalidContext:
+    case kInvalidQueue:
+      return "the device was lost: open it again";
+    case kMisalignedSubBuffer:
+      return "the device wants buffers to start at larger steps";
+    case kIllegalAccessNv:
+      return "a kernel ran out of bounds: the device must be opened again";
+    default:
+      return "";
+  }
+}
+
+Code code_of(Int code) {
+  switch (code) {
+    case kAllocationFailure:
+    case kOutOfResources:
+    case kOutOfHostMemory:
+      return Code::exhausted;
+    case kDeviceNotFound:
+    case kDeviceNotAvailable:
+    case kCompilerNotAvailable:
+    case kPlatformNotFound:
+      return Code::unavailable;
+    default:
+      return Code::internal;
+  }
+}
+
+Error told(Code result, Int code, std::string_view doing) {
+  const std::string_view more = advice(code);
+  return fail(result, "{}: {}{}{}", doing, error_name(code), more.empty() ? "" : ": ", more);
+}
 
 // The text of an info query, without its closing zero.
 template <class Query>
@@ -116,9 +176,28 @@ std::string error_name(Int code) {
   return fmt::format("OpenCL error {}", code);
 }
 
-Error error_of(Int code, std::string_view doing) {
-  const bool memory = code == kAllocationFailure || code == kOutOfResources || code == kOutOfHostMemory;
-  return fail(memory ? Code::exhausted : Code::internal, "{}: {}", doing, error_name(code));
+Error error_of(Int code, std::string_view doing) { return told(code_of(code), code, doing); }
+
+Error launch_error(Int code, std::string_view doing) {
+  switch (code) {
+    case kMisalignedSubBuffer:
+    case kInvalidArgIndex:
+    case kInvalidArgValue:
+    case kInvalidArgSize:
+    case kInvalidKernelArgs:
+    case kInvalidWorkDimension:
+    case kInvalidWorkGroupSize:
+    case kInvalidWorkItemSize:
+    case kInvalidGlobalOffset:
+    case kInvalidGlobalSize:
+      return told(Code::invalid, code, doing);
+    default:
+      return error_of(code, doing);
+  }
+}
+
+Error transfer_error(Int code, std::string_view doing) {
+  return told(code == kOutOfResources ? Code::internal : code_of(code), code, doing);
 }
 
 std::string device_text(const Api& api, DeviceId device, Uint query) {

@@ -28,20 +28,33 @@ using Properties = std::intptr_t;
 enum : Int {
   kSuccess = 0,
   kDeviceNotFound = -1,
+  kDeviceNotAvailable = -2,
+  kCompilerNotAvailable = -3,
   kAllocationFailure = -4,
   kOutOfResources = -5,
   kOutOfHostMemory = -6,
+  kMisalignedSubBuffer = -13,
+  kInvalidDevice = -33,
+  kInvalidContext = -34,
+  kInvalidQueue = -36,
+  kInvalidKernelName = -46,
   kInvalidArgIndex = -49,
   kInvalidArgValue = -50,
   kInvalidArgSize = -51,
-  kInvalidKernelName = -46,
+  kInvalidKernelArgs = -52,
+  kInvalidWorkDimension = -53,
   kInvalidWorkGroupSize = -54,
+  kInvalidWorkItemSize = -55,
+  kInvalidGlobalOffset = -56,
   kInvalidBufferSize = -61,
+  kInvalidGlobalSize = -63,
   kPlatformNotFound = -1001,
+  kIllegalAccessNv = -9999,
 };
 
 enum : Uint {
   kPlatformVersion = 0x0901,
+  kPlatformName = 0x0902,
   kDeviceTypeInfo = 0x1000,
   kDeviceMaxComputeUnits = 0x1002,
   kDeviceMaxWorkGroupSize = 0x1004,
@@ -149,8 +162,15 @@ Result<const Api*> load_api();
 
 /// "CL_INVALID_WORK_GROUP_SIZE (-54)".
 std::string error_name(Int code);
-/// `exhausted` for the out-of-memory codes, else `internal`.
+/// `exhausted` for the out-of-memory codes, `unavailable` where the device or its compiler is not there, else
+/// `internal`; with what to do about it where the code tells.
 Error error_of(Int code, std::string_view doing);
+/// The same for setting an argument or enqueueing a kernel: `invalid` for a shape or an argument that the
+/// platform refuses.
+Error launch_error(Int code, std::string_view doing);
+/// The same for a transfer to or from memory that is there already. `internal` for CL_OUT_OF_RESOURCES, by
+/// which platforms tell then that a kernel queued before it failed.
+Error transfer_error(Int code, std::string_view doing);
 
 /// The values of clGet…Info queries of a fixed type; `fallback` when the platform does not know the query.
 template <class T>

@@ -1,11 +1,12 @@
 #include "furlong/device/opencl/internal/device.h"
 
-#include <limits>
+#include <algorithm>
 
 namespace furlong::device::cl {
 namespace {
 
 constexpr std::size_t kOffsetStep = 256;
+constexpr std::uint64_t kWidestSmallGrid = 65535;
 
 std::string shape_text(const std::array<std::uint64_t, 3>& sides) {
   return fmt::format("{}x{}x{}", sides[0], sides[1], sides[2]);
@@ -180,18 +181,14 @@ Status ClDevice::enqueue(const Ready& ready, Event* event) {
       }
       code = api.set_argument(kernel, static_cast<Uint>(i), sizeof memory, &memory);
     }
-    if (code == kInvalidArgSize || code == kInvalidArgValue || code == kInvalidArgIndex) {
-      return fail(Code::invalid, "'{}': argument {}: {}", ready.launch->entry, i, error_name(code));
-    }
-    if (code != kSuccess) return error_of(code, fmt::format("'{}': argument {}", ready.launch->entry, i));
+    if (code != kSuccess) return launch_error(code, fmt::format("'{}': argument {}", ready.launch->entry, i));
   }
   const Int code = api.enqueue_kernel(session_->queue, kernel, 3, nullptr, ready.global.data(),
                                       ready.local.data(), 0, nullptr, event);
-  if (code == kInvalidWorkGroupSize) {
-    return fail(Code::invalid, "'{}': the platform refuses work-groups of {}: {}", ready.launch->entry,
-                shape_text(ready.launch->block), error_name(code));
+  if (code != kSuccess) {
+    return launch_error(code, fmt::format("launching '{}' on {} work-groups of {}", ready.launch->entry,
+                                          shape_text(ready.launch->grid), shape_text(ready.launch->block)));
   }
-  if (code != kSuccess) return error_of(code, fmt::format("launching '{}'", ready.launch->entry));
   return {};
 }
 
@@ -199,7 +196,7 @@ Status ClDevice::launch(const Launch& launch) {
   FURLONG_TRY(const Ready ready, prepare(launch));
   FURLONG_CHECK(enqueue(ready, nullptr));
   if (const Int code = session_->api->flush(session_->queue); code != kSuccess) {
-    return error_of(code, fmt::format("launching '{}'", launch.entry));
+    return transfer_error(code, fmt::format("launching '{}'", launch.entry));
   }
   return {};
 }
@@ -215,7 +212,10 @@ Status ClDevice::warm(const std::vector<Ready>& pipeline) {
   if (!found_.pocl) return {};
   bool cold = false;
   for (const Ready& ready : pipeline) {
-    cold |= warmed_.emplace(ready.entry->kernel, ready.local[0], ready.local[1], ready.local[2]).second;
+    const std::size_t widest = *std::max_element(ready.global.begin(), ready.global.end());
+    cold |= ready.entry->warmed
+                .insert({ready.local[0], ready.local[1], ready.local[2], widest > kWidestSmallGrid ? 1u : 0u})
+                .second;
   }
   if (!cold) return {};
   for (const Ready& ready : pipeline) FURLONG_CHECK(enqueue(ready, nullptr));

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <set>
-#include <tuple>
 #include <vector>
 
 #include "furlong/device/device.h"
@@ -48,8 +46,6 @@ class ClDevice : public Device {
 
   Found found_;
   std::shared_ptr<Session> session_;
-  /// Kernel and local size that have run: PoCL compiles anew at the first launch of each.
-  std::set<std::tuple<Kernel, std::size_t, std::size_t, std::size_t>> warmed_;
 };
 
 }  // namespace furlong::device::cl

@@ -75,6 +75,16 @@ Found describe(const Api& api, PlatformId platform, DeviceId device, int index) 
   return found;
 }
 
+Int devices_of(const Api& api, PlatformId platform, std::vector<DeviceId>& devices) {
+  Uint count = 0;
+  Int code = api.get_devices(platform, kDeviceTypeAll, 0, nullptr, &count);
+  if (code != kSuccess || count == 0) return code;
+  devices.resize(count);
+  code = api.get_devices(platform, kDeviceTypeAll, count, devices.data(), nullptr);
+  if (code != kSuccess) devices.clear();
+  return code;
+}
+
 }  // namespace
 
 std::string vendor_word(std::string_view vendor) {
@@ -126,14 +136,19 @@ Result<std::vector<Found>> find_devices(const Api& api) {
     return error_of(code, "listing OpenCL platforms");
   }
   std::vector<Found> all;
+  std::vector<std::string> broken;
   for (PlatformId platform : platforms) {
-    Uint count = 0;
     // A platform without devices, or with a broken driver, must not hide the others.
-    if (api.get_devices(platform, kDeviceTypeAll, 0, nullptr, &count) != kSuccess || count == 0) continue;
-    std::vector<DeviceId> devices(count);
-    if (api.get_devices(platform, kDeviceTypeAll, count, devices.data(), nullptr) != kSuccess) continue;
+    std::vector<DeviceId> devices;
+    if (const Int code = devices_of(api, platform, devices); code != kSuccess && code != kDeviceNotFound) {
+      broken.push_back(fmt::format("{}: {}", platform_text(api, platform, kPlatformName), error_name(code)));
+    }
     for (DeviceId device : devices)
       all.push_back(describe(api, platform, device, static_cast<int>(all.size())));
+  }
+  if (all.empty() && !broken.empty()) {
+    return fail(Code::unavailable, "no OpenCL platform lists a device ({}): is its driver loaded?",
+                join(broken, "; "));
   }
   return all;
 }

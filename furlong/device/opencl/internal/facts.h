@@ -15,7 +15,8 @@ struct Found {
   bool nv_verbose = false;  ///< takes -cl-nv-verbose, which tells registers and spills
 };
 
-/// In the loader's order, which gives the indices. Empty when no platform has a device.
+/// In the loader's order, which gives the indices. Empty when no platform has a device; `unavailable` names
+/// the platforms and their errors when none lists one because of them.
 Result<std::vector<Found>> find_devices(const Api& api);
 
 /// Names for records: "NVIDIA Corporation" is NVIDIA; spaces of the label become one underscore.

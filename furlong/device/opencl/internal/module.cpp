@@ -7,6 +7,7 @@
 #include "furlong/base/os/clock.h"
 #include "furlong/base/text.h"
 #include "furlong/device/ptxas_log.h"
+#include "furlong/device/request.h"
 
 namespace furlong::device::cl {
 namespace {
@@ -66,6 +67,16 @@ std::string escaped(std::string_view name) {
   return out;
 }
 
+// "-cl-a -cl-b" in one string means two options, but a value with a space would be read as something else.
+bool is_cut_by_spaces(const std::string& option) {
+  for (std::size_t space = option.find(' '); space != std::string::npos; space = option.find(' ', space)) {
+    space = option.find_first_not_of(' ', space);
+    if (space == std::string::npos) return false;
+    if (option[space] != '-') return true;
+  }
+  return false;
+}
+
 std::string shown_source_name(const CompileRequest& request) {
   if (!request.source_name.empty()) return request.source_name;
   return (request.name.empty() ? std::string("kernel") : request.name) + ".cl";
@@ -95,7 +106,42 @@ std::string program_text(const CompileRequest& request) {
   return text + fmt::format("#line 1 \"{}\"\n{}", escaped(shown_source_name(request)), request.source);
 }
 
+std::string own_places(std::string_view log, const CompileRequest& request) {
+  constexpr std::string_view kMark = "<kernel>:";
+  // One line each for the defines, and the #line.
+  const auto before = static_cast<std::int64_t>(request.defines.size()) + 1;
+  std::string out;
+  for (;;) {
+    const std::size_t at = log.find(kMark);
+    if (at == log.npos) break;
+    const std::size_t start = at + kMark.size();
+    const std::size_t end = std::min(log.find_first_not_of("0123456789", start), log.size());
+    const Result<std::int64_t> line = parse_integer(log.substr(start, end - start));
+    if (line && *line > before) {
+      out += fmt::format("{}{}:{}", log.substr(0, at), shown_source_name(request), *line - before);
+    } else {
+      out += log.substr(0, end);
+    }
+    log.remove_prefix(end);
+  }
+  return out += log;
+}
+
+std::string pocl_build_hash(ByteView binary) {
+  constexpr std::size_t kHead = 128;
+  constexpr std::size_t kDigits = 32;  // of 40, with a slash after the second
+  const std::string_view head = as_text(binary.first(std::min(kHead, binary.size())));
+  if (!head.starts_with("poclbin")) return "";
+  for (std::size_t at = 0; at < head.size();) {
+    const std::size_t end = std::min(head.find_first_not_of("ABCDEFGHIJKLMNOP/", at), head.size());
+    if (end - at >= kDigits) return blake2b_256(as_bytes(head.substr(at, end - at))).hex().substr(0, 32);
+    at = end + 1;
+  }
+  return "";
+}
+
 Result<std::string> option_text(const CompileRequest& request, bool nv_verbose) {
+  FURLONG_CHECK(check_request(request));
   std::vector<std::string> words{"-cl-kernel-arg-info"};
   if (nv_verbose) words.emplace_back("-cl-nv-verbose");
   for (const auto& folder : request.include_folders) {
@@ -105,7 +151,13 @@ Result<std::string> option_text(const CompileRequest& request, bool nv_verbose) 
     }
     words.push_back("-I" + folder.string());
   }
-  words.insert(words.end(), request.options.begin(), request.options.end());
+  for (const std::string& option : request.options) {
+    if (is_cut_by_spaces(option)) {
+      return fail(Code::invalid, "'{}': OpenCL cannot take the option '{}': it has no quoting for the space",
+                  request.name, option);
+    }
+    words.push_back(option);
+  }
   return join(words, " ");
 }
 
@@ -124,8 +176,8 @@ Result<std::shared_ptr<Module>> ClModule::build(const CompileRequest& request,
   std::shared_ptr<ClModule> module(new ClModule(std::move(session)));
   FURLONG_CHECK(module->build_program(request, found));
   if (stop.stop_requested()) return stopped();
-  FURLONG_CHECK(module->make_entries(request));
-  module->facts_.code_hash = module->binary_hash();
+  FURLONG_CHECK(module->make_entries(request, found));
+  module->facts_.code_hash = module->binary_hash(found.pocl);
   module->facts_.compile_ms = system_clock().now_ms() - start_ms;
   return std::shared_ptr<Module>(std::move(module));
 }
@@ -145,8 +197,12 @@ Status ClModule::build_program(const CompileRequest& request, const Found& found
   program_ = api.create_program(session_->context, 1, &start, &length, &code);
   if (program_ == nullptr) return error_of(code, fmt::format("taking the source of '{}'", request.name));
   code = api.build_program(program_, 1, &session_->device, options.c_str(), nullptr, nullptr);
-  facts_.log = build_log();
-  if (code == kOutOfHostMemory) return error_of(code, fmt::format("building '{}'", request.name));
+  facts_.log = own_places(build_log(), request);
+  // Not the text's fault. CL_OUT_OF_RESOURCES may be, and comes with a log then.
+  for (const Int platform_fault :
+       {kOutOfHostMemory, kDeviceNotAvailable, kCompilerNotAvailable, kInvalidDevice, kInvalidContext}) {
+    if (code == platform_fault) return error_of(code, fmt::format("building '{}'", request.name));
+  }
   if (code != kSuccess) {
     return fail(Code::invalid, "'{}': {} does not build ({}):\n{}", request.name, shown_source_name(request),
                 error_name(code), facts_.log);
@@ -154,10 +210,12 @@ Status ClModule::build_program(const CompileRequest& request, const Found& found
   const PtxasFacts ptxas = parse_ptxas_log(facts_.log);
   facts_.registers = ptxas.registers;
   facts_.spill_bytes = ptxas.spill_bytes;
+  // NVIDIA's driver tells them only when it compiles, not when it takes the code from its own cache.
+  facts_.from_cache = found.nv_verbose && !ptxas.registers;
   return {};
 }
 
-Status ClModule::make_entries(const CompileRequest& request) {
+Status ClModule::make_entries(const CompileRequest& request, const Found& found) {
   for (const std::string& name : request.entries) {
     Int code = kSuccess;
     Kernel kernel = session_->api->create_kernel(program_, name.c_str(), &code);
@@ -168,14 +226,14 @@ Status ClModule::make_entries(const CompileRequest& request) {
       }
       return error_of(code, fmt::format("making the kernel '{}'", name));
     }
-    table_.push_back({name, kernel, {}, 0, {}});
+    table_.push_back({name, kernel, {}, 0, {}, {}});
     names_.push_back(name);
-    read_entry(table_.back());
+    read_entry(table_.back(), found);
   }
   return {};
 }
 
-void ClModule::read_entry(Entry& entry) {
+void ClModule::read_entry(Entry& entry, const Found& found) {
   const Api& api = *session_->api;
   Uint count = 0;
   if (api.kernel_info(entry.kernel, kKernelArgumentCount, sizeof count, &count, nullptr) != kSuccess)
@@ -186,9 +244,11 @@ void ClModule::read_entry(Entry& entry) {
   entry.max_threads = group_value<std::size_t>(*session_, entry.kernel, kKernelWorkGroupSize, 0);
   entry.required_block =
       group_value<std::array<std::size_t, 3>>(*session_, entry.kernel, kKernelCompileWorkGroupSize, {});
-  raise(facts_.shared_bytes, group_value<Bits>(*session_, entry.kernel, kKernelLocalMemory, 0));
-  if (!session_->host_memory && !facts_.registers) {
-    // Where no assembler's log tells the spills, private memory is the nearest thing that is known.
+  // Newer PoCL answers 0 for every kernel: that means unknown there.
+  const Bits shared_bytes = group_value<Bits>(*session_, entry.kernel, kKernelLocalMemory, 0);
+  if (shared_bytes != 0 || !found.pocl) raise(facts_.shared_bytes, shared_bytes);
+  if (!session_->host_memory && !found.nv_verbose) {
+    // Where no assembler's log ever tells the spills, private memory is the nearest thing that is known.
     raise(facts_.spill_bytes, group_value<Bits>(*session_, entry.kernel, kKernelPrivateMemory, 0));
   }
   const auto most = static_cast<int>(std::min<std::size_t>(entry.max_threads, 1 << 30));
@@ -217,7 +277,7 @@ std::string ClModule::build_log() const {
   return std::string(trim(log));
 }
 
-std::string ClModule::binary_hash() const {
+std::string ClModule::binary_hash(bool pocl) const {
   const Api& api = *session_->api;
   std::size_t size = 0;
   if (api.program_info(program_, kProgramBinarySizes, sizeof size, &size, nullptr) != kSuccess || size == 0)
@@ -225,6 +285,7 @@ std::string ClModule::binary_hash() const {
   Bytes binary(size);
   std::uint8_t* into = binary.data();
   if (api.program_info(program_, kProgramBinaries, sizeof into, &into, nullptr) != kSuccess) return "";
+  if (pocl) return pocl_build_hash(binary);
   return blake2b_256(binary).hex().substr(0, 32);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,9 @@ struct Entry {
   std::vector<Parameter> parameters;
   std::size_t max_threads = 0;                  ///< of a work-group; 0: unknown
   std::array<std::size_t, 3> required_block{};  ///< reqd_work_group_size, or zeros
+  /// Local sizes that have run, each with whether the grid was a wide one: PoCL compiles anew at the first
+  /// launch of each. Only the thread that launches touches it.
+  mutable std::set<std::array<std::size_t, 4>> warmed = {};
 };
 
 class ClModule : public Module {
@@ -45,9 +50,9 @@ class ClModule : public Module {
  private:
   explicit ClModule(std::shared_ptr<Session> session) : session_(std::move(session)) {}
   Status build_program(const CompileRequest& request, const Found& found);
-  Status make_entries(const CompileRequest& request);
-  void read_entry(Entry& entry);
-  std::string binary_hash() const;
+  Status make_entries(const CompileRequest& request, const Found& found);
+  void read_entry(Entry& entry, const Found& found);
+  std::string binary_hash(bool pocl) const;
   std::string build_log() const;
 
   std::shared_ptr<Session> session_;
@@ -59,6 +64,13 @@ class ClModule : public Module {
 
 /// The text handed to the platform: defines, then `#line 1 "name"`, then the source.
 std::string program_text(const CompileRequest& request);
+/// A hash of the preprocessed text, options and compiler that stands at the head of PoCL's program binary.
+/// The rest of that binary grows with every work-group function that has been compiled. Empty when it is not
+/// there.
+std::string pocl_build_hash(ByteView binary);
+/// NVIDIA's platform knows no #line and counts from the first line of what it was handed, as "<kernel>:4:10":
+/// that place in the user's own file.
+std::string own_places(std::string_view log, const CompileRequest& request);
 /// The options in one string. `invalid` for a folder or an option with a space: OpenCL has no quoting.
 Result<std::string> option_text(const CompileRequest& request, bool nv_verbose);
 
