@@ -153,12 +153,32 @@ TEST(HostRace, UsesAHostFunctionAsReference) {
       << broken.error().text();
 }
 
+TEST(HostRace, AHostReferenceIncludesWhatLiesBesideIt) {
+  const auto folder = TemporaryFolder::make("reference").value();
+  ASSERT_TRUE(system_files().write_atomic(folder.path() / "factor.h", "#define FACTOR 3\n"));
+  auto program = std::make_shared<program::Program>(*testing::parse(kernel("y[n - 1] ^= 1;")));
+  program->check.reference = program::ReferenceKind::host;
+  program->check.function = "reference";
+  program->check.file = folder.path() / "reference.cpp";
+  program->check.host_source =
+      "#include \"factor.h\"\n"
+      "extern \"C\" void reference(const furlong_block&, const uint32_t* x, uint32_t* y, uint32_t n) {\n"
+      "  for (uint32_t i = 0; i < n; ++i) y[i] = FACTOR * x[i] + i;\n}\n";
+  Bench bench(testing::mix_text);
+  OPEN_OR_SKIP(bench);
+  bench.program = program;
+  bench.instance.emplace(program::Instance::make(program, "host", {}, {}).value());
+  const auto raced = bench.race("u8");
+  ASSERT_TRUE(raced) << raced.error().text();
+  EXPECT_EQ(variant(*raced, "u8").exit, Exit::gate);
+}
+
 TEST(HostRace, UsesALibraryAsReference) {
   const auto folder = TemporaryFolder::make("library").value();
   const auto source = folder.path() / "reference.c", library = folder.path() / "reference.so";
   ASSERT_TRUE(system_files().write_atomic(
       source,
-      "#include <stddef.h>\n#include <stdint.h>\n"
+      "#include <stddef.h>\n#include <stdint.h>\n#ifdef REBUILT\nint rebuilt = 1;\n#endif\n"
       "void reference(void** arguments, size_t count) {\n"
       "  const uint32_t* x = arguments[0]; uint32_t* y = arguments[1]; const uint32_t n = "
       "*(uint32_t*)arguments[2];\n"
@@ -181,6 +201,20 @@ TEST(HostRace, UsesALibraryAsReference) {
   EXPECT_NE(raced->reference.find("library function 'reference' of reference.so"), std::string::npos)
       << raced->reference;
   EXPECT_EQ(variant(*raced, "u8").exit, Exit::gate);
+  // Rebuilt, the library is another check: what the old one refused is asked again.
+  auto quarantine = Quarantine::open(folder.path() / "q.sqlite").value();
+  bench.context.quarantine = &quarantine;
+  for (const Exit exit : {Exit::gate, Exit::quarantined, Exit::gate}) {
+    const auto again = bench.race("u8");
+    ASSERT_TRUE(again) << again.error().text();
+    EXPECT_EQ(variant(*again, "u8").exit, exit) << variant(*again, "u8").why;
+    if (exit != Exit::quarantined) continue;
+    ProcessRequest rebuild = compiler;
+    rebuild.argv.insert(rebuild.argv.begin() + 1, "-DREBUILT");
+    const auto rebuilt = system_processes().run(rebuild, 60);
+    ASSERT_TRUE(rebuilt) << rebuilt.error().text();
+    ASSERT_EQ(rebuilt->exit_code, 0) << rebuilt->standard_error;
+  }
   program->check.function = "nothing";
   const auto broken = bench.race("u8");
   ASSERT_FALSE(broken);

@@ -31,6 +31,9 @@ Result<std::optional<Reference>> Reference::make(const program::Program& program
     request.source = check.host_source;
     request.source_name = check.file.string();
     request.entries = {check.function};
+    // As for kernels: quoted includes are looked for beside the file first. A source made in memory has no
+    // folder.
+    if (const auto own = check.file.parent_path(); !own.empty()) request.include_folders = {own};
     auto module = host->compile(request);
     if (!module)
       return std::move(module).error().with(fmt::format("compiling the reference '{}'", check.function));

@@ -1,6 +1,7 @@
 // Variants that fail while they run.
 
 #include "furlong/base/hash.h"
+#include "furlong/base/os/file.h"
 #include "furlong/race/internal/hold.h"
 #include "furlong/race/internal/run.h"
 #include "furlong/race/quarantine.h"
@@ -18,6 +19,11 @@ std::string Race::evidence() const {
   hasher.add_field(
       fmt::format("{} {} {}", static_cast<int>(check.kind), check.bound, static_cast<int>(check.reference)));
   hasher.add_field(check.file.string()).add_field(check.function).add_field(check.host_source);
+  for (const auto& [name, data] : check.expected_data)
+    if (data) hasher.add_field(name).add_field(as_text(data->bytes));
+  // One that cannot be read is told when it is opened.
+  if (check.reference == program::ReferenceKind::library)
+    if (const auto library = system_files().read(check.file)) hasher.add_field(*library);
   for (const auto& [name, value] : check.problem) hasher.add_field(name).add_field(value.text());
   for (const program::Vector& vector : program.vectors) {
     hasher.add_field(vector.name);
