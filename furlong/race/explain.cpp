@@ -76,7 +76,8 @@ std::string explain_winner(const program::Instance& instance, const Outcome& out
   const std::string sure = std::isfinite(winner.low) ? fmt::format(" (surely between {} and {})",
                                                                    percent(winner.low), percent(winner.high))
                                                      : "";
-  return fmt::format("{} won by {} over base{} by {}{}. {}", winner.name, percent(winner.gain), sure,
+  return fmt::format("{} won by {} {}over base{} by {}{}. {}", winner.name, percent(winner.gain),
+                     outcome.metric == Metric::energy ? "in work per joule " : "", sure,
                      join(changes, " and "), compiler_words(winner, outcome.variants[0]), trade_offs(turned));
 }
 
@@ -95,7 +96,9 @@ std::string explain_no_winner(const program::Instance& instance, const Outcome& 
                               const std::optional<Ceiling>& ceiling) {
   const VariantOutcome& base = outcome.variants[0];
   if (!base.rate) return "Nothing was timed, so nothing can be said. " + outcome.sentence + ".";
-  if (ceiling && ceiling->rate > 0 && *base.rate >= kAtCeiling * ceiling->rate)
+  // The ceiling is of the rate: at it, others may still need less energy.
+  if (outcome.metric == Metric::rate && ceiling && ceiling->rate > 0 &&
+      *base.rate >= kAtCeiling * ceiling->rate)
     return fmt::format(
         "Base runs at {} of what the card's {} allow, so nothing is left to win here. A faster variant would "
         "have to do "
@@ -109,8 +112,12 @@ std::string explain_no_winner(const program::Instance& instance, const Outcome& 
   const std::string sure = std::isfinite(near->low) ? fmt::format(" (surely between {} and {})",
                                                                   percent(near->low), percent(near->high))
                                                     : "";
-  return fmt::format("{}: the nearest challenger, {}, runs {} {} than base{}. {}", state, near->name,
-                     percent(std::abs(near->gain)), near->gain >= 0 ? "faster" : "slower", sure,
+  const bool more = near->gain >= 0;
+  const std::string than =
+      outcome.metric == Metric::energy
+          ? fmt::format("does {} {} work per joule", percent(std::abs(near->gain)), more ? "more" : "less")
+          : fmt::format("runs {} {}", percent(std::abs(near->gain)), more ? "faster" : "slower");
+  return fmt::format("{}: the nearest challenger, {}, {} than base{}. {}", state, near->name, than, sure,
                      trade_offs(turned_knobs(instance, near->point)));
 }
 

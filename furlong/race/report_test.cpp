@@ -107,6 +107,26 @@ TEST(Explain, SaysThatItIsADeadHeat) {
   EXPECT_NE(explain(*stage.instance, outcome).find("dead heat"), std::string::npos);
 }
 
+TEST(Explain, SpeaksOfEnergyWhereEnergyWasRaced) {
+  Stage stage;
+  stage.options.metric = Metric::energy;
+  stage.options.keep_samples = false;
+  stage.sim.timing.noise = 0.0005;
+  stage.sim.power_w = {{"*", 300}, {"u2", 310}};
+  Outcome outcome = stage.outcome("u2");
+  // As fast as base, at more power: at the ceiling of the rate something may still be left to win.
+  const Ceiling ceiling{*outcome.variants[0].rate * 1.01, "random 4-byte loads"};
+  const std::string text = explain(*stage.instance, outcome, ceiling);
+  EXPECT_NE(text.find("less work per joule than base"), std::string::npos) << text;
+  EXPECT_EQ(text.find("slower"), std::string::npos) << text;
+  stage.sim.power_w["u2"] = 280;
+  stage.instance.reset();
+  stage.device.reset();
+  outcome = stage.outcome("u2");
+  EXPECT_NE(explain(*stage.instance, outcome).find("u2 won by"), std::string::npos);
+  EXPECT_NE(explain(*stage.instance, outcome).find("in work per joule over base"), std::string::npos);
+}
+
 TEST(Explain, SaysThatTheCeilingIsReached) {
   Stage stage;
   const Outcome outcome = stage.outcome("u2,u4");
