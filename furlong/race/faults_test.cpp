@@ -179,6 +179,32 @@ TEST(QuarantineInARace, AsksAgainWhenTheCheckChanges) {
   EXPECT_TRUE(variant(other.outcome("u2"), "u2").gated);
 }
 
+TEST(QuarantineInARace, AsksAgainWhenTheExpectedFilesChange) {
+  // Kernels that write from + i, and a file that expects it.
+  Quarantined kept;
+  const auto race = [&](std::uint32_t from, std::uint32_t wrong) {
+    auto data = std::make_shared<program::DataFile>();
+    data->bytes.resize(4000);
+    for (std::uint32_t i = 0; i < 1000; ++i) store_le<std::uint32_t>(&data->bytes[4 * i], from + i);
+    auto program = std::make_shared<program::Program>(*testing::parse(testing::mix_text));
+    program->check.expected_data["y"] = data;
+    Stage stage(program);
+    kept.join(stage);
+    stage.skip_kernel = true;
+    for (const char* name : {"base", "u2"})
+      stage.tamper[name] = [=](const testing::Call& call) {
+        for (std::uint32_t i = 0; i < call.n; ++i) call.y[i] = from + i;
+        if (call.variant == "u2") call.y[0] += wrong;
+      };
+    return variant(stage.outcome("u2"), "u2").exit;
+  };
+  EXPECT_EQ(race(0, 1), Exit::gate);
+  EXPECT_EQ(race(0, 0), Exit::quarantined);
+  const Exit mended = race(1, 0);
+  EXPECT_NE(mended, Exit::quarantined);
+  EXPECT_NE(mended, Exit::gate);
+}
+
 TEST(QuarantineInARace, DoesNotMixVariantsOfOneText) {
   // lazy and base have one text and one launch: base stays in whatever lazy did. c64 by launch only has
   // another key.
@@ -265,7 +291,9 @@ TEST(Quarantine, FindsWhatWasPut) {
 
 TEST(Quarantine, ReplacesAnEntryAndClearsByPrefix) {
   Quarantined kept;
-  ASSERT_TRUE(kept.quarantine->put(entry("abc1", "u2")));
+  QuarantineEntry wrong = entry("abc1", "u2");
+  wrong.evidence = "the check that it failed";
+  ASSERT_TRUE(kept.quarantine->put(wrong));
   ASSERT_TRUE(kept.quarantine->put(entry("abc1", "u2", true)));
   EXPECT_TRUE(kept.quarantine->list().value().empty());
   for (const char* name : {"u2", "u2-ldg", "w%_4"})
@@ -275,6 +303,29 @@ TEST(Quarantine, ReplacesAnEntryAndClearsByPrefix) {
   EXPECT_EQ(kept.quarantine->clear("ku2-").value(), 1) << "by source";
   EXPECT_EQ(kept.quarantine->clear("").value(), 1);
   EXPECT_TRUE(kept.quarantine->find({"card", "driver", "abc1"}).value()) << "good entries stay";
+}
+
+TEST(Quarantine, AHangIsNotForgottenForAnotherRacesWord) {
+  // Two races at once: in one the variant passed its trial or failed its gate, in the other it hung
+  // meanwhile.
+  Quarantined kept;
+  QuarantineEntry wrong = entry("s1", "u2");
+  wrong.evidence = "a check";
+  ASSERT_TRUE(kept.quarantine->put(entry("s1", "u2")));
+  for (const QuarantineEntry& later : {entry("s1", "u2", true), wrong}) {
+    ASSERT_TRUE(kept.quarantine->put(later));
+    const auto found = kept.quarantine->find({"card", "driver", "s1"}).value();
+    ASSERT_TRUE(found);
+    EXPECT_FALSE(found->good);
+    EXPECT_EQ(found->evidence, "");
+  }
+  QuarantineEntry again = entry("s1", "u2");
+  again.why = "trap";
+  ASSERT_TRUE(kept.quarantine->put(again));
+  EXPECT_EQ(kept.quarantine->find({"card", "driver", "s1"}).value()->why, "trap");
+  EXPECT_EQ(kept.quarantine->clear("s1").value(), 1);
+  ASSERT_TRUE(kept.quarantine->put(entry("s1", "u2", true)));
+  EXPECT_TRUE(kept.quarantine->find({"card", "driver", "s1"}).value()->good);
 }
 
 TEST(Quarantine, IsSharedByTwoProcessesAtOnce) {

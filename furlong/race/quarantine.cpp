@@ -67,7 +67,13 @@ Result<std::optional<QuarantineEntry>> Quarantine::find(const QuarantineKey& key
 Status Quarantine::put(const QuarantineEntry& entry) {
   FURLONG_TRY(Statement insert,
               impl_->database.prepare(fmt::format(
-                  "INSERT OR REPLACE INTO variant ({}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", kColumns)));
+                  "INSERT INTO variant ({}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                  " ON CONFLICT (silicon, driver, source) DO UPDATE SET program = excluded.program,"
+                  " variant = excluded.variant, device = excluded.device, why = excluded.why,"
+                  " at = excluded.at, good = excluded.good, evidence = excluded.evidence"
+                  " WHERE variant.good = 1 OR variant.evidence <> ''"
+                  " OR (excluded.good = 0 AND excluded.evidence = '')",
+                  kColumns)));
   int at = 0;
   for (const std::string* text : {&entry.key.silicon, &entry.key.driver, &entry.key.source, &entry.program,
                                   &entry.variant, &entry.device_label, &entry.why, &entry.when})

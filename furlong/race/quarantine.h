@@ -37,6 +37,8 @@ class Quarantine {
   Quarantine(Quarantine&&) noexcept;
   Quarantine& operator=(Quarantine&&) noexcept;
   Result<std::optional<QuarantineEntry>> find(const QuarantineKey& key);
+  /// Replaces what is known of the key, in one step; but what hung or trapped (bad without evidence) stays so
+  /// until it is cleared, whatever another race says of it that began before.
   Status put(const QuarantineEntry& entry);
   /// Bad entries, newest first.
   Result<std::vector<QuarantineEntry>> list();
