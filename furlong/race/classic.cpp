@@ -15,11 +15,15 @@ Status Race::classic_round(std::vector<double>& cost, HeatRecord& record) {
   cost.assign(entrants_.size(), NAN);
   record.cost_ms.assign(entrants_.size(), NAN);
   record.base_again_ms = NAN;
+  const double turn_ms = 1e3 * options_.classic_window_s;
   std::size_t turn = 0;
   for (Entrant& entrant : entrants_) {
     if (!entrant.in()) continue;
     progress(Phase::heats, turn++, 1 + challengers(), entrant.name());
-    if (why_end_before(1e3 * options_.classic_window_s)) return {};
+    if (auto why = why_end_before(turn_ms, turn_ms)) {
+      outcome_.notes.push_back(fmt::format("round {} was not finished: {}", outcome_.heats.size() + 1, *why));
+      return {};
+    }
     auto window = long_window(context_, options_, *sampler_, entrant, options_.classic_window_s);
     FURLONG_CHECK(stopped());
     if (!window) {
@@ -38,7 +42,7 @@ Status Race::classic() {
   std::vector<std::vector<double>> rounds;
   const stats::ClassicRules rules{options_.rules.threshold, options_.classic_window_s, options_.rounds};
   for (int round = 0; round < options_.rounds; ++round) {
-    if (auto why = why_end_before(1e3 * options_.classic_window_s)) {
+    if (auto why = why_end_before(1e3 * options_.classic_window_s, 1e3 * options_.classic_window_s)) {
       outcome_.notes.push_back(*why);
       break;
     }

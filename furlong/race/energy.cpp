@@ -100,9 +100,13 @@ Status Race::energy() {
   asked.take = [&](const std::vector<std::size_t>& places, const stats::Elimination&) {
     return take_energy(finalists, places);
   };
-  asked.ended = [&](const stats::Elimination&) -> std::optional<std::string> {
-    if (1e-3 * (now_ms() - start) < options_.energy_budget_s) return std::nullopt;
-    return fmt::format("the energy budget of {:g} s is used up", options_.energy_budget_s);
+  asked.ended = [&](const stats::Elimination& state) -> std::optional<std::string> {
+    const double next_ms = 1e3 * (options_.energy_window_s + kWarmUp_s) *
+                           static_cast<double>(state.survivors().size() + 1);  // base twice
+    if (now_ms() - start + next_ms > 1e3 * options_.energy_budget_s)
+      return fmt::format("the next heat would pass the energy budget of {:g} s ({:.2g} s used)",
+                         options_.energy_budget_s, 1e-3 * (now_ms() - start));
+    return why_end_at_cap(next_ms);
   };
   asked.second_gate = [&](Entrant& winner) { return second_gate(winner); };
   FURLONG_TRY(const ContestResult result, run_contest(asked));

@@ -25,9 +25,32 @@ double potential_gain(const stats::Elimination& state) {
 
 }  // namespace
 
-std::optional<std::string> Race::why_end_before(double next_pause_ms) const {
-  if (base_ready_ms_ > 0 && since_base_s() > options_.budget_s)
+/// A winner's second gate, as the slowest of those still in was gated.
+double Race::second_gate_ms() const {
+  double most = 0;
+  for (const Entrant& entrant : entrants_)
+    if (entrant.index != 0 && entrant.in()) most = std::max(most, gate_->cost_ms(entrant));
+  return most;
+}
+
+double Race::first_heat_ms() const {
+  double sum = sampler_->window_ms(entrants_[0]);  // base twice
+  for (const Entrant& entrant : entrants_)
+    if (entrant.in()) sum += sampler_->window_ms(entrant);
+  return sum;
+}
+
+std::optional<std::string> Race::why_end_before(double next_pause_ms, double next_ms) const {
+  if (since_base_s() > options_.budget_s)
     return fmt::format("the budget of {:g} s is used up", options_.budget_s);
+  const double gate_ms = second_gate_ms();
+  if (1e3 * left_s() < next_ms + gate_ms)
+    return fmt::format("the next heat{} would pass the budget of {:g} s ({:.2g} s used)",
+                       gate_ms > 0 ? " and a winner's second gate" : "", options_.budget_s, since_base_s());
+  return why_end_at_cap(next_pause_ms);
+}
+
+std::optional<std::string> Race::why_end_at_cap(double next_pause_ms) const {
   const double paused = paused_ms() + held_ms_;
   if (options_.max_pause_ms > 0 && paused + next_pause_ms > options_.max_pause_ms)
     return fmt::format("the next heat would pass the pause cap of {:g} ms ({:.0f} ms used)",
@@ -36,11 +59,8 @@ std::optional<std::string> Race::why_end_before(double next_pause_ms) const {
 }
 
 std::optional<std::string> Race::why_end(const stats::Elimination& state) {
-  double next_ms = last_heat_pause_ms_;
-  if (next_ms == 0)
-    for (const Entrant& entrant : entrants_)
-      if (entrant.in()) next_ms += std::max(options_.window_ms, 4 * entrant.estimate_ms);
-  if (auto why = why_end_before(next_ms)) return why;
+  const double next_ms = last_heat_pause_ms_ > 0 ? last_heat_pause_ms_ : first_heat_ms();
+  if (auto why = why_end_before(next_ms, last_heat_ms_ > 0 ? last_heat_ms_ : next_ms)) return why;
   if (dropped_in_a_row_ >= kMostDroppedInARow) {
     std::string last;
     if (!outcome_.heats.empty()) last = ": " + outcome_.heats.back().why_dropped;
@@ -65,7 +85,7 @@ Result<std::optional<stats::Heat>> Race::take_heat(const std::vector<std::size_t
   progress_.leader = entrants_[leader].name();
   progress_.leader_gain = leader == 0 ? 0 : state.states()[leader].gain;
   progress(state.confirming() ? Phase::confirm : Phase::heats, state.heats(), 0, "");
-  const double paused = sampler_->paused_ms();
+  const double paused = sampler_->paused_ms(), before_ms = now_ms();
   FURLONG_TRY(Sampler::Heat heat, sampler_->heat(racing, heat_number_++));
   heat.record.confirmation = state.confirming();
   const bool dropped = heat.record.dropped;
@@ -80,11 +100,17 @@ Result<std::optional<stats::Heat>> Race::take_heat(const std::vector<std::size_t
   if (heat.failure) FURLONG_CHECK(on_failure(*heat.failure->entrant, heat.failure->error, "timing"));
   if (dropped) return std::optional<stats::Heat>();
   last_heat_pause_ms_ = sampler_->paused_ms() - paused;
+  last_heat_ms_ = now_ms() - before_ms;
   return std::optional<stats::Heat>(std::move(measured));
 }
 
 Result<bool> Race::second_gate(Entrant& winner) {
   if (options_.metric == Metric::energy && !energy_stage_) return true;  // its gate comes after the energy
+  // The heats left time for one second gate. When its winner failed, the next may be too late.
+  if (!energy_stage_ && left_s() <= 0) {
+    over_budget(winner, Exit::gate, "second gate: not gated: budget");
+    return false;
+  }
   progress(Phase::second_gate, 0, 1, winner.name(), true);
   Entrant* entrants[] = {&winner};
   Gate::Asked asked;

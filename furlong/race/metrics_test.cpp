@@ -104,6 +104,32 @@ TEST(Energy, NeedsACounter) {
   EXPECT_NE(raced.error().text().find("no energy counter"), std::string::npos) << raced.error().text();
 }
 
+TEST(Classic, SaysThatARoundWasNotFinished) {
+  Stage stage;
+  stage.options.classic = true;
+  stage.options.rounds = 1;
+  stage.options.max_pause_ms = 5000;
+  const Outcome outcome = stage.outcome("u2,u4,u8");
+  ASSERT_FALSE(outcome.notes.empty());
+  EXPECT_NE(outcome.notes[0].find("round 1 was not finished"), std::string::npos) << outcome.notes[0];
+  EXPECT_LE(outcome.paused_ms, 5000);
+}
+
+TEST(Energy, KeepsThePauseCapAndFitsItsHeats) {
+  for (const bool capped : {true, false}) {
+    Stage stage;
+    stage.options.metric = Metric::energy;
+    stage.options.energy_budget_s = capped ? 120 : 14;
+    stage.options.max_pause_ms = capped ? 15'000 : 0;
+    stage.sim.timing.noise = 0.0005;
+    const Outcome outcome = stage.outcome("u2,u4");
+    EXPECT_LE(outcome.paused_ms, capped ? 15'000 : 14'000 + 2000);
+    int energy_heats = 0;
+    for (const HeatRecord& heat : outcome.heats) energy_heats += !heat.energy_j_per_unit.empty();
+    EXPECT_EQ(energy_heats, 1) << "8.4 s each";
+  }
+}
+
 TEST(Energy, KeepsItsOwnBudget) {
   Stage stage;
   stage.options.metric = Metric::energy;

@@ -16,9 +16,10 @@ namespace furlong::race {
 namespace {
 
 constexpr double kMostBudget_s = 540;
-constexpr double kCompileShare = 0.5;  // of the budget: heats need the rest
-constexpr double kTrialShare = 0.5;
+constexpr double kShare = 0.5;  // of what is left of the budget, for each step before the heats
 constexpr double kProgressEvery_ms = 100;
+constexpr double kEstimateLaunches = 3;
+constexpr double kFewestHeats = 4;  // before the first decision (docs/race-statistics.md)
 constexpr double kShort_ms = 0.05;
 
 /// Threads of the largest block of a pipeline.
@@ -38,7 +39,8 @@ Race::Race(const program::Instance& instance, std::span<const lattice::Point> po
       options_(options),
       context_(context),
       earlier_(earlier),
-      held_ms_(earlier.held_ms) {}
+      held_ms_(earlier.held_ms),
+      base_ready_ms_(earlier.base_ready_ms) {}
 
 Status Race::check_request() const {
   if (points_.empty() || points_[0] != instance_.lattice().base())
@@ -84,7 +86,7 @@ void Race::progress(Phase phase, std::size_t done, std::size_t total, const std:
   progress_.doing = doing;
   progress_.heats = outcome_.heats.size() - static_cast<std::size_t>(outcome_.dropped_heats);
   progress_.survivors = 1 + challengers();
-  progress_.elapsed_s = base_ready_ms_ > 0 ? since_base_s() : 0;
+  progress_.elapsed_s = since_base_s();
   progress_.budget_s = options_.budget_s;
   context_.progress(progress_);
 }
@@ -211,11 +213,13 @@ Status Race::compile() {
   progress(Phase::build, 0, asked.size(), "base", true);
   BuildAsked build_asked;
   build_asked.entrants = asked;
-  build_asked.budget_s = kCompileShare * options_.budget_s;
+  build_asked.budget_s = kShare * left_s();
   build_asked.doing = [&](std::size_t done, const Entrant& entrant) {
     progress(Phase::build, done, asked.size(), entrant.name());
   };
-  FURLONG_TRY(base_ready_ms_, build(instance_, context_, build_asked));
+  FURLONG_TRY(const double ready_ms, build(instance_, context_, build_asked));
+  if (!base_ready_ms_) base_ready_ms_ = ready_ms;
+  over_budget_ += static_cast<int>(std::ranges::count_if(asked, &Entrant::late));
   find_duplicates(asked);
   outcome_.compile_ms = now_ms() - before;
   return {};
@@ -237,7 +241,8 @@ Status Race::try_unknown() {
   asked.device = outcome_.device.address();
   asked.seed = options_.seed;
   asked.timeout_s = options_.trial_timeout_s;
-  asked.budget_s = kTrialShare * options_.budget_s;
+  asked.budget_s = kShare * left_s();
+  asked.clock = context_.clock;
   asked.memory_bytes = options_.trial_memory_bytes;
   if (outcome_.device.backend == "host" && address_space_limit_is_usable())
     asked.address_space_bytes = (std::uint64_t{8} << 30) + 4 * entrants_[0].outcome->memory_bytes;
@@ -254,6 +259,10 @@ Status Race::try_unknown() {
     if (finding.kind == TrialFinding::Kind::good && finding.certain)
       remember(*unknown[i], true, "passed its trial", {});
     if (finding.kind == TrialFinding::Kind::bad) remember(*unknown[i], false, finding.why, {});
+    if (finding.kind == TrialFinding::Kind::untried && report.out_of_budget && unknown[i]->index != 0) {
+      // Unlike one that cannot be had, a trial that had no time is no reason to run the unknown in here.
+      over_budget(*unknown[i], Exit::trial, "not tried: budget");
+    }
     if (finding.kind != TrialFinding::Kind::bad && finding.kind != TrialFinding::Kind::refused) continue;
     if (i == 0 && unknown[i]->index == 0)
       return fail(Code::mismatch, "base failed its trial: {}", finding.why);
@@ -300,12 +309,14 @@ Status Race::gates() {
   Entrant* base[] = {&entrants_[0]};
   asked.entrants = base;
   FURLONG_CHECK(gate_->run(asked));
+  outcome_.reference = gate_->words();
   if (context_.ready) context_.ready(0);
   std::vector<Entrant*> others = everyone();
   others.erase(others.begin());
   asked.entrants = others;
+  asked.until_ms = now_ms() + 1e3 * kShare * left_s();
+  asked.unfit = [&](Entrant& entrant) { over_budget(entrant, Exit::gate, "not gated: budget"); };
   if (challengers() > 0) FURLONG_CHECK(gate_->run(asked));
-  outcome_.reference = gate_->words();
   outcome_.gate_ms = now_ms() - before;
   for (const Entrant* entrant : others)
     if (entrant->in() && context_.ready) context_.ready(entrant->index);
@@ -322,13 +333,39 @@ Status Race::aim() {
   }
   sampler_.emplace(context_, options_, *buffers_, *timed, entrants_.size());
   FURLONG_CHECK(sampler_->prepare());
-  FURLONG_CHECK(sampler_->estimate(everyone(), [&](Entrant& entrant, const Error& error) {
-    return on_failure(entrant, error, "timing");
-  }));
+  FURLONG_CHECK(estimate());
   if (options_.cache == CacheState::cold && entrants_[0].estimate_ms < kShort_ms)
     outcome_.notes.push_back(
         "with cold caches each launch is timed alone: kernels under 50 µs scatter widely");
   return {};
+}
+
+void Race::over_budget(Entrant& entrant, Exit exit, const char* why) {
+  entrant.outcome->exit = exit;
+  entrant.outcome->gated = false;
+  entrant.outcome->why = why;
+  ++over_budget_;
+}
+
+/// How long a launch takes, base first. With slow launches the heats that a decision needs may not fit for
+/// all: fewer variants, the first in line, are then raced to a decision.
+Status Race::estimate() {
+  const auto failed = [&](Entrant& entrant, const Error& error) {
+    return on_failure(entrant, error, "timing");
+  };
+  const std::vector<Entrant*> all = everyone();
+  FURLONG_CHECK(sampler_->estimate(std::span(all).first(1), failed));
+  // Of each variant; base has two windows a heat, and one a round.
+  const double windows_ms =
+      options_.classic ? 1e3 * options_.classic_window_s : kFewestHeats * sampler_->window_ms(entrants_[0]);
+  const double one_ms = kEstimateLaunches * entrants_[0].estimate_ms + windows_ms;
+  double left_ms = 1e3 * left_s() - second_gate_ms() - (options_.classic ? 1 : 2) * windows_ms;
+  for (Entrant& entrant : entrants_) {
+    if (entrant.index == 0 || !entrant.in()) continue;
+    left_ms -= one_ms;
+    if (left_ms < 0) over_budget(entrant, Exit::launch, "not timed: budget");
+  }
+  return sampler_->estimate(std::span(all).subspan(1), failed);
 }
 
 Result<Outcome> Race::run() {
@@ -363,6 +400,7 @@ bool Race::lost_device(Earlier& earlier) const {
   earlier.paused_ms = paused_ms();
   earlier.held_ms = held_ms_;
   earlier.start_ms = start_ms_;
+  earlier.base_ready_ms = base_ready_ms_;
   return true;
 }
 

@@ -27,7 +27,9 @@ enum class CacheState { hot, cold };
 struct Options {
   double window_ms = 5;
   stats::RaceRules rules;
-  double budget_s = 120;    ///< from the moment base is ready (compiled); clamped to 540
+  /// From the moment base is ready (compiled), for all that follows but base's own gate; clamped to 540.
+  /// Builds, the trial and the gates take half of what is left each; what does not fit is out, saying so.
+  double budget_s = 120;
   double max_pause_ms = 0;  ///< of the time that the device is held, gates and windows; 0: none
   double horizon_s = 0;     ///< time that the winner would serve; 0: the pause need not pay
   std::uint64_t seed = 1;

@@ -164,6 +164,97 @@ TEST(Race, CountsCompilesInTheBudget) {
   EXPECT_NE(variant(outcome, "u2").exit, Exit::compile);
   EXPECT_EQ(variant(outcome, "u8").exit, Exit::compile);
   EXPECT_NE(variant(outcome, "u8").why.find("budget"), std::string::npos);
+  EXPECT_EQ(outcome.verdict_word, "out-of-budget") << "of u8 nothing is known";
+}
+
+/// Where compiles take no time: what the budget counts.
+double counted_s(const Outcome& outcome) { return 1e-3 * outcome.total_ms; }
+
+TEST(Race, KeepsTheBudgetOnASlowDevice) {
+  // Base's own gate takes 200 launches; the others' 67 each, a heat four a window. Whatever does not fit is
+  // out.
+  for (const double launch_ms : {2.0, 10.0, 40.0, 160.0}) {
+    for (const double budget_s : {1.0, 5.0, 20.0, 80.0}) {
+      Stage stage;
+      stage.sim.timing.base_ms = launch_ms;
+      stage.sim.timing.gain = {{"u2", 0.05}};
+      stage.sim.compile_ms = 0;
+      stage.options.budget_s = budget_s;
+      const Outcome outcome = stage.outcome();
+      const std::string where = fmt::format("{:g} ms, {:g} s: {}", launch_ms, budget_s, outcome.sentence);
+      EXPECT_TRUE(variant(outcome, "base").gated) << where;
+      const double base_gate_s = 0.205 * launch_ms;
+      EXPECT_LE(counted_s(outcome), std::max(budget_s, base_gate_s) + 0.01 * launch_ms) << where;
+      int left_out = 0;
+      for (const VariantOutcome& one : outcome.variants) {
+        if (!one.same_code_as.empty()) continue;
+        const bool budget = one.why == "not gated: budget" || one.why == "not timed: budget";
+        left_out += budget;
+        if (budget) {
+          EXPECT_FALSE(one.gated) << where;
+          EXPECT_FALSE(one.rate) << where;
+        } else {
+          EXPECT_TRUE(one.gated) << where << " " << one.name << " " << one.why;
+        }
+      }
+      if (left_out > 0) {
+        EXPECT_NE(outcome.notes.back().find("did not fit the budget"), std::string::npos) << where;
+        EXPECT_NE(outcome.verdict_word, "dead-heat") << where << ": of those left out nothing is known";
+      }
+      // The first in line are kept, and raced to a decision.
+      if (variant(outcome, "u2").rate) {
+        EXPECT_EQ(outcome.variants[outcome.winner].name == "u2", outcome.verdict_word == "winner") << where;
+      }
+    }
+  }
+}
+
+TEST(Race, GatesAndRacesAsManyAsTheBudgetHolds) {
+  Stage stage;
+  stage.sim.timing.base_ms = 10;
+  stage.sim.timing.gain = {{"u2", 0.05}};
+  stage.sim.compile_ms = 0;
+  stage.options.budget_s = 12;
+  const Outcome outcome = stage.outcome();
+  EXPECT_EQ(winner_of(outcome), "u2") << outcome.sentence;
+  EXPECT_TRUE(variant(outcome, "u4").gated);
+  EXPECT_EQ(variant(outcome, "u8-c512").exit, Exit::gate);
+  EXPECT_EQ(variant(outcome, "u8-c512").why, "not gated: budget");
+  EXPECT_EQ(stage.launches["u8-c512"], 0);
+  EXPECT_LE(counted_s(outcome), 12);
+}
+
+TEST(Race, LeavesOutTheOneWhoseGateIsSlow) {
+  // u2 is a hundred times slower than base: it must not cost the others their gates.
+  Stage stage;
+  stage.sim.timing.base_ms = 2;
+  stage.sim.timing.gain = {{"u2", -0.99}, {"u4", 0.05}};
+  stage.sim.compile_ms = 0;
+  stage.options.budget_s = 8;
+  const Outcome outcome = stage.outcome("u2,u4,u8");
+  EXPECT_EQ(variant(outcome, "u2").why, "not gated: budget");
+  EXPECT_TRUE(variant(outcome, "u8").gated) << variant(outcome, "u8").why;
+  EXPECT_EQ(winner_of(outcome), "u4") << outcome.sentence;
+}
+
+TEST(Race, CountsAllAttemptsInOneBudget) {
+  Stage stage;
+  stage.sim.faults = {{.variant = "u2", .fault = device::SimFault::trap}};
+  stage.sim.compile_ms = 0;
+  stage.options.budget_s = 3;
+  stage.open();
+  std::vector<std::unique_ptr<device::Device>> opened;
+  stage.context.reopen = [&]() -> Result<device::Device*> {
+    stage.clock->advance_ns(10'000'000'000);
+    FURLONG_TRY(opened.emplace_back(), stage.driver->open(0));
+    return opened.back().get();
+  };
+  const Outcome outcome = stage.outcome("u2,u4");
+  ASSERT_EQ(opened.size(), 1u);
+  EXPECT_EQ(outcome.verdict_word, "none") << outcome.sentence;
+  EXPECT_NE(outcome.sentence.find("nothing was timed before"), std::string::npos) << outcome.sentence;
+  EXPECT_TRUE(variant(outcome, "base").gated);
+  EXPECT_TRUE(outcome.heats.empty());
 }
 
 TEST(Race, KeepsThePauseCap) {

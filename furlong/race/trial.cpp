@@ -26,20 +26,34 @@ struct Session {
   std::optional<Error> refused;       // nothing could be tried
   bool began = false, ended = false;  // said `begin` / `end`
   bool hung = false;
-  std::string death;  // how it ended, unless by `end`
+  bool out_of_budget = false;  // killed for that alone
+  std::string death;           // how it ended, unless by `end`
 };
 
 class Trial {
  public:
   Trial(Processes& processes, const TrialAsked& asked, std::stop_token stop)
-      : processes_(processes), asked_(asked), stop_(std::move(stop)) {
+      : processes_(processes),
+        asked_(asked),
+        stop_(std::move(stop)),
+        clock_(asked.clock != nullptr ? *asked.clock : system_clock()),
+        start_(now()) {
     report_.findings.resize(asked.variants.size());
   }
   Result<TrialReport> run();
 
  private:
   Result<Session> session(const std::vector<std::size_t>& variants);
-  Result<std::optional<std::string>> next_line(Child& child, double timeout_s);
+  /// Waits and the time by the clock since then, whichever is longer: children in tests take no time.
+  struct Since {
+    double ms = 0, waits_s = 0;
+  };
+  Since now() const { return {clock_.now_ms(), waits_s_}; }
+  double since_s(const Since& then) const {
+    return std::max(waits_s_ - then.waits_s, 1e-3 * (clock_.now_ms() - then.ms));
+  }
+  bool out_of_budget() const { return since_s(start_) > asked_.budget_s; }
+  Result<std::optional<std::string>> next_line(Child& child, const Since& since, double timeout_s);
   void note_event(const std::vector<std::size_t>& variants, const TrialEvent& event, Session& session);
   Status after_death(const Session& session);
   Status blame_one_of(std::vector<std::size_t> suspects, std::optional<std::size_t> last,
@@ -53,10 +67,14 @@ class Trial {
   const TrialAsked& asked_;
   std::stop_token stop_;
   TrialReport report_;
-  double spent_s_ = 0;  // waiting for children: what counts against the budget
+  Clock& clock_;
+  double waits_s_ = 0;
+  Since start_;
 };
 
-bool died(const Session& session) { return !session.ended && !session.failed_for_good && !session.refused; }
+bool died(const Session& session) {
+  return !session.ended && !session.failed_for_good && !session.refused && !session.out_of_budget;
+}
 
 std::string last_words(const ProcessEnd& end) {
   std::string text = end.text();
@@ -66,16 +84,19 @@ std::string last_words(const ProcessEnd& end) {
   return text + ": " + std::string(tail.substr(line == std::string_view::npos ? 0 : line + 1).substr(0, 300));
 }
 
-Result<std::optional<std::string>> Trial::next_line(Child& child, double timeout_s) {
-  for (double waited = 0;; waited += kSlice_s) {
+/// `timeout` when none came within `timeout_s` of `since`, when the budget is used up and when stopped.
+Result<std::optional<std::string>> Trial::next_line(Child& child, const Since& since, double timeout_s) {
+  for (;;) {
     if (stop_.stop_requested()) {
       child.kill();
       return fail(Code::timeout, "stopped during the trial");
     }
+    if (out_of_budget()) return fail(Code::timeout, "the budget is used up");
     auto line = child.read_line(kSlice_s);
     if (line || line.error().code() != Code::timeout) return line;
-    spent_s_ += kSlice_s;
-    if (waited + kSlice_s >= timeout_s) return line;
+    waits_s_ += kSlice_s;
+    if (waits_s_ - since.waits_s >= timeout_s)
+      return line;  // and not by the clock: both may have been paused
   }
 }
 
@@ -112,6 +133,8 @@ void Trial::note_event(const std::vector<std::size_t>& variants, const TrialEven
 
 Result<Session> Trial::session(const std::vector<std::size_t>& variants) {
   Session session;
+  session.out_of_budget = report_.out_of_budget = out_of_budget();
+  if (session.out_of_budget) return session;
   TrialRequest request{asked_.program_json, asked_.device, {}, asked_.seed, asked_.memory_bytes};
   for (const std::size_t v : variants) request.variants.push_back(name(v));
   ProcessRequest start;
@@ -125,9 +148,15 @@ Result<Session> Trial::session(const std::vector<std::size_t>& variants) {
     return session;
   }
   double limit_s = start_limit();
+  Since event_at = now();
   for (int noise = 0; !session.ended && !session.refused && !session.failed_for_good;) {
-    auto line = next_line(**child, limit_s);
+    auto line = next_line(**child, event_at, limit_s);
     if (!line && stop_.stop_requested()) return Error(std::move(line).error());
+    if (!line && out_of_budget()) {
+      session.out_of_budget = report_.out_of_budget = true;
+      (*child)->kill();
+      return session;
+    }
     if (!line) {
       session.hung = line.error().code() == Code::timeout;
       session.death = session.hung ? fmt::format("ran past {:.3g} s", limit_s) : line.error().text();
@@ -141,13 +170,16 @@ Result<Session> Trial::session(const std::vector<std::size_t>& variants) {
       break;
     }
     if (!event || !*event) {
-      if (++noise < kMostNoise) continue;
-      session.death = "it printed without end";
+      // A kernel that prints is not a sign of life: one that prints for ever hangs as well.
+      session.hung = since_s(event_at) >= limit_s;
+      if (!session.hung && ++noise < kMostNoise) continue;
+      session.death = session.hung ? fmt::format("ran past {:.3g} s", limit_s) : "it printed without end";
       (*child)->kill();
       return session;
     }
     note_event(variants, **event, session);
     limit_s = (*event)->kind == Kind::built ? asked_.timeout_s : 3 * asked_.timeout_s;
+    event_at = now();
   }
   const ProcessEnd end = (*child)->wait(kEnd_s);
   const bool clean = end.signal == 0 && end.exit_code == 0 && !end.timed_out;
@@ -186,7 +218,7 @@ Status Trial::blame_one_of(std::vector<std::size_t> suspects, std::optional<std:
     return died(again);
   };
   const std::vector<std::size_t> all = suspects;
-  while (suspects.size() > 1) {
+  while (suspects.size() > 1 && !report_.out_of_budget) {
     const auto middle = suspects.begin() + static_cast<std::ptrdiff_t>(suspects.size() / 2);
     std::vector<std::size_t> front(suspects.begin(), middle);
     FURLONG_TRY(const bool in_front, kills(front));
@@ -197,6 +229,11 @@ Status Trial::blame_one_of(std::vector<std::size_t> suspects, std::optional<std:
     }
   }
   FURLONG_TRY(const bool culprit, kills(suspects));
+  if (report_.out_of_budget) {  // one of them kills, and there is no time to find out who
+    for (const std::size_t v : all) report_.findings[v] = {};
+    if (last) report_.findings[*last] = {};
+    return {};
+  }
   if (culprit) {
     bad(suspects[0], fmt::format("trap: {} after it had run{}", death,
                                  last ? fmt::format(", with {} in hand", name(*last)) : ""));
@@ -222,7 +259,8 @@ Status Trial::after_death(const Session& session) {
       bad(*session.in_hand, (alone.hung ? "hang: " : "trap: ") + alone.death);
       return {};
     }
-    if (report_.findings[*session.in_hand].kind != TrialFinding::Kind::good) return {};
+    if (report_.findings[*session.in_hand].kind != TrialFinding::Kind::good && !alone.out_of_budget)
+      return {};
   }
   return blame_one_of(session.passed, session.in_hand, session.death);
 }
@@ -231,12 +269,8 @@ Result<TrialReport> Trial::run() {
   std::deque<std::size_t> rest;
   for (std::size_t v = 0; v < asked_.variants.size(); ++v) rest.push_back(v);
   while (!rest.empty()) {
-    if (spent_s_ > asked_.budget_s) {
-      report_.notes.push_back("the trial ran out of the race's budget");
-      return report_;
-    }
     FURLONG_TRY(const Session now, session({rest.begin(), rest.end()}));
-    if (now.refused || (!now.began && !now.ended)) {
+    if (!now.out_of_budget && (now.refused || (!now.began && !now.ended))) {
       report_.notes.push_back(fmt::format("no trial: {}", now.refused ? now.refused->text() : now.death));
       return report_;
     }
@@ -245,6 +279,10 @@ Result<TrialReport> Trial::run() {
     const std::size_t before = rest.size();
     std::erase_if(rest,
                   [&](std::size_t v) { return report_.findings[v].kind != TrialFinding::Kind::untried; });
+    if (report_.out_of_budget) {
+      report_.notes.push_back("the trial ran out of the race's budget");
+      return report_;
+    }
     if (rest.size() == before) {
       report_.notes.push_back(fmt::format("the trial came to no result: {}", now.death));
       return report_;

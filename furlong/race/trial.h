@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "furlong/base/os/clock.h"
 #include "furlong/base/os/process.h"
 #include "furlong/device/device.h"
 #include "furlong/program/instance.h"
@@ -43,8 +44,9 @@ struct TrialAsked {
   std::string program_json, device;
   std::vector<std::string> variants;
   std::uint64_t seed = 1;
-  double timeout_s = 20;  ///< for running one variant; compiling it and starting have three times that
-  double budget_s = 120;  ///< for all; what is not tried by then stays `untried`
+  double timeout_s = 20;   ///< for running one variant; compiling it and starting have three times that
+  double budget_s = 120;   ///< for all; what is not tried by then stays `untried`
+  Clock* clock = nullptr;  ///< null: the system's
   std::uint64_t memory_bytes = 0;  ///< of device buffers
   std::uint64_t address_space_bytes =
       0;  ///< of the process; 0 on cards, whose drivers map more than there is
@@ -67,7 +69,8 @@ struct TrialFinding {
 struct TrialReport {
   std::vector<TrialFinding> findings;  ///< by variant asked
   std::vector<std::string> notes;
-  int processes = 0;  ///< children started
+  bool out_of_budget = false;  ///< TrialAsked::budget_s was used up before all were tried
+  int processes = 0;           ///< children started
 };
 
 /// Tries them in one child, which is replaced when it dies. The variant in hand is the culprit when it kills

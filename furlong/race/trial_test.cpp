@@ -24,7 +24,7 @@ std::string failed(const std::string& name, Code code, bool lost) {
 }
 
 /// How a scripted child treats one variant.
-enum class Fate { pass, refuse, oom, trap_told, die, hang, die_if_after };
+enum class Fate { pass, refuse, oom, trap_told, die, hang, chatter, die_if_after };
 
 /// Plays `furlong trial` from a script, one child after another.
 class FakeTrials : public Processes {
@@ -34,13 +34,20 @@ class FakeTrials : public Processes {
   bool die_at_the_end = false;       ///< when the poisoner ran
   int die_once_at = -1;              ///< the child with this number dies with its second variant in hand
   std::string noise;                 ///< printed before each event
+  FakeClock* clock = nullptr;        ///< goes on by line_ms before each line
+  double line_ms = 0;
   std::vector<std::vector<std::string>> asked;
 
   class FakeChild : public Child {
    public:
-    explicit FakeChild(std::deque<std::string> lines, bool hangs, ProcessEnd end)
-        : lines_(std::move(lines)), hangs_(hangs), end_(std::move(end)) {}
+    explicit FakeChild(std::deque<std::string> lines, bool hangs, ProcessEnd end, const FakeTrials& trials)
+        : lines_(std::move(lines)),
+          hangs_(hangs),
+          end_(std::move(end)),
+          clock_(trials.clock),
+          line_ms_(trials.line_ms) {}
     Result<std::optional<std::string>> read_line(double) override {
+      if (clock_ != nullptr) clock_->advance_ns(static_cast<std::int64_t>(1e6 * line_ms_));
       if (lines_.empty() && hangs_) return fail(Code::timeout, "nothing to read");
       if (lines_.empty()) return std::optional<std::string>();
       std::string next = lines_.front();
@@ -57,6 +64,8 @@ class FakeTrials : public Processes {
     std::deque<std::string> lines_;
     bool hangs_;
     ProcessEnd end_;
+    FakeClock* clock_;
+    double line_ms_;
   };
 
   Result<std::unique_ptr<Child>> start(const ProcessRequest& request) override {
@@ -73,7 +82,7 @@ class FakeTrials : public Processes {
     const auto dead = [&] {
       end.exit_code = -1;
       end.signal = 11;
-      return std::unique_ptr<Child>(std::make_unique<FakeChild>(lines, false, end));
+      return std::unique_ptr<Child>(std::make_unique<FakeChild>(lines, false, end, *this));
     };
     say(line(TrialEvent::Kind::ready));
     bool poisoned = false;
@@ -87,7 +96,9 @@ class FakeTrials : public Processes {
         continue;
       }
       say(line(TrialEvent::Kind::built, name));
-      if (one == Fate::hang) return std::unique_ptr<Child>(std::make_unique<FakeChild>(lines, true, end));
+      for (int said = 0; one == Fate::chatter && said < 1000; ++said) lines.push_back("still here");
+      if (one == Fate::hang || one == Fate::chatter)
+        return std::unique_ptr<Child>(std::make_unique<FakeChild>(lines, true, end, *this));
       if (one == Fate::die || (one == Fate::die_if_after && poisoned)) return dead();
       if (static_cast<int>(asked.size()) == die_once_at && i == 1) return dead();
       if (one == Fate::oom) {
@@ -97,14 +108,14 @@ class FakeTrials : public Processes {
       if (one == Fate::trap_told) {
         say(failed(name, Code::internal, true));
         end.exit_code = 1;
-        return std::unique_ptr<Child>(std::make_unique<FakeChild>(lines, false, end));
+        return std::unique_ptr<Child>(std::make_unique<FakeChild>(lines, false, end, *this));
       }
       poisoned |= name == poisoner;
       say(line(TrialEvent::Kind::passed, name));
     }
     if (poisoned && die_at_the_end) return dead();
     say(line(TrialEvent::Kind::end));
-    return std::unique_ptr<Child>(std::make_unique<FakeChild>(lines, false, end));
+    return std::unique_ptr<Child>(std::make_unique<FakeChild>(lines, false, end, *this));
   }
 };
 
@@ -211,8 +222,53 @@ TEST(Trial, EndsWithANoteWhenItsBudgetIsUsedUp) {
   TrialAsked asked = asked_of({"a", "b", "c", "d"});
   asked.budget_s = 1.5;
   const auto report = run_trial(trials, asked, {}).value();
-  EXPECT_EQ(kinds(report), (std::vector{Kind::bad, Kind::bad, Kind::untried, Kind::untried}));
+  // b had half its time: it is not known to hang.
+  EXPECT_EQ(kinds(report), (std::vector{Kind::bad, Kind::untried, Kind::untried, Kind::untried}));
+  EXPECT_TRUE(report.out_of_budget);
   EXPECT_FALSE(report.notes.empty());
+}
+
+TEST(Trial, KeepsItsBudgetWithinOneProcess) {
+  FakeTrials trials;
+  FakeClock clock;
+  trials.clock = &clock;
+  trials.line_ms = 100;  // three lines a variant, none of them late
+  TrialAsked asked = asked_of({"a", "b", "c", "d"});
+  asked.clock = &clock;
+  asked.budget_s = 0.75;  // ready, and two variants
+  const auto report = run_trial(trials, asked, {}).value();
+  EXPECT_EQ(kinds(report), (std::vector{Kind::good, Kind::good, Kind::untried, Kind::untried}));
+  EXPECT_TRUE(report.out_of_budget);
+  EXPECT_EQ(report.processes, 1);
+}
+
+TEST(Trial, NamesNobodyWhenThereIsNoTimeToFindOut) {
+  FakeTrials trials;
+  FakeClock clock;
+  trials.clock = &clock;
+  trials.line_ms = 100;
+  trials.poisoner = "v1";
+  trials.fate = {{"last", Fate::die_if_after}};
+  TrialAsked asked = asked_of({"v0", "v1", "v2", "v3", "last"});
+  asked.clock = &clock;
+  asked.budget_s = 2;  // the first child needs 1.5 s
+  const auto report = run_trial(trials, asked, {}).value();
+  for (const TrialFinding& finding : report.findings)
+    EXPECT_EQ(finding.kind, Kind::untried) << "one of them kills, and nobody knows which";
+  EXPECT_TRUE(report.out_of_budget);
+}
+
+TEST(Trial, TakesAKernelThatPrintsForEverForHung) {
+  FakeTrials trials;
+  FakeClock clock;
+  trials.clock = &clock;
+  trials.line_ms = 300;
+  trials.fate = {{"u2", Fate::chatter}};
+  TrialAsked asked = asked_of({"base", "u2", "u4"});
+  asked.clock = &clock;
+  const auto report = run_trial(trials, asked, {}).value();
+  EXPECT_EQ(kinds(report), (std::vector{Kind::good, Kind::bad, Kind::good}));
+  EXPECT_TRUE(report.findings[1].why.starts_with("hang: ran past 1 s")) << report.findings[1].why;
 }
 
 TEST(Trial, LeavesAllUntriedWhenThereIsNoChild) {
@@ -329,6 +385,26 @@ TEST(TrialInARace, GoesOnWithANoteWhenNoneCanBeHad) {
   EXPECT_TRUE(variant(*raced, "u2").gated);
   ASSERT_FALSE(raced->notes.empty());
   EXPECT_NE(raced->notes[0].find("no trial: furlong is not there"), std::string::npos) << raced->notes[0];
+}
+
+TEST(TrialInARace, LeavesOutWhatItHadNoTimeToTry) {
+  const auto folder = TemporaryFolder::make("trial").value();
+  auto quarantine = Quarantine::open(folder.path() / "q.sqlite").value();
+  FakeTrials trials;
+  Stage stage;
+  trials.clock = stage.clock.get();
+  trials.line_ms = 1000;
+  stage.options.budget_s = 16;  // about 8 s for the trial: ready, base and u2
+  const auto raced = race_with(stage, trials, quarantine);
+  ASSERT_TRUE(raced) << raced.error().text();
+  EXPECT_TRUE(variant(*raced, "base").gated);
+  EXPECT_TRUE(variant(*raced, "u2").gated) << variant(*raced, "u2").why;
+  for (const char* late : {"u4", "u8"}) {
+    EXPECT_EQ(variant(*raced, late).exit, Exit::trial) << late;
+    EXPECT_EQ(variant(*raced, late).why, "not tried: budget");
+    EXPECT_EQ(stage.launches[late], 0) << "it ran in this process untried";
+  }
+  EXPECT_TRUE(quarantine.list().value().empty());
 }
 
 // --- the child's side

@@ -44,9 +44,8 @@ Status take(Entrant& entrant, Built built, bool late) {
   }
   if (entrant.index == 0) return std::move(built).error().with("compiling base");
   entrant.outcome->exit = Exit::compile;
-  entrant.outcome->why = late && built.error().code() == Code::timeout
-                             ? "not compiled within the race's budget"
-                             : built.error().text();
+  entrant.late = late && built.error().code() == Code::timeout;
+  entrant.outcome->why = entrant.late ? "not compiled within the race's budget" : built.error().text();
   return {};
 }
 
@@ -57,7 +56,7 @@ Result<double> build_in_turn(const program::Instance& instance, const Context& c
   for (std::size_t i = 0; i < asked.entrants.size(); ++i) {
     if (context.stop.stop_requested()) return fail(Code::timeout, "stopped while compiling");
     Entrant& entrant = *asked.entrants[i];
-    const bool late = i > 0 && context.clock->now_ms() - base_ready_ms > 1e3 * asked.budget_s;
+    const bool late = i > 0 && context.clock->now_ms() - base_ready_ms >= 1e3 * asked.budget_s;
     FURLONG_CHECK(late ? take(entrant, fail(Code::timeout, "late"), true)
                        : take(entrant, compile_one(instance, context, entrant, context.stop), false));
     if (i == 0) base_ready_ms = context.clock->now_ms();
@@ -75,7 +74,7 @@ class Watch {
   void base_is_ready() { base_ready_ms_ = context_.clock->now_ms(); }
   double base_ready_ms() const { return base_ready_ms_.value_or(context_.clock->now_ms()); }
   bool check() {
-    if (!late_ && base_ready_ms_ && context_.clock->now_ms() - *base_ready_ms_ > 1e3 * budget_s_) {
+    if (!late_ && base_ready_ms_ && context_.clock->now_ms() - *base_ready_ms_ >= 1e3 * budget_s_) {
       late_ = true;
       source_.request_stop();
     }

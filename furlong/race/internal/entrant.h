@@ -19,10 +19,13 @@ struct Entrant {
   std::string launch_key;   ///< digest of those launches and of the scalars: with the code, all that runs
   std::string key;          ///< digest of source, options and launch_key: for the quarantine
   bool known_good = false;  ///< passed a trial in an earlier race
+  bool late = false;        ///< not compiled within the race's budget
   std::shared_ptr<device::Module> module;
   VariantOutcome* outcome = nullptr;
   std::vector<device::Launch> timed;  ///< the pipeline that heats time
   double estimate_ms = 0;             ///< one pipeline
+  double gate_ms = 0;                 ///< of its runs in the last gate, by the race's clock
+  double gate_base_ms = 0;            ///< of base's runs on the same cases
   std::vector<double> energy, power;  ///< J per unit and W, by energy window
 
   const std::string& name() const { return plan.name; }

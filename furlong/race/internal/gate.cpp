@@ -112,6 +112,9 @@ std::size_t Gate::rounds(const program::RunInputs& checked) const {
 Status Gate::run(const Asked& asked) {
   poison_ = Random(asked.seed, "poison");
   items_from_base_ = 0;
+  case_ = 0;
+  case_from_ms_ = context_.clock->now_ms();
+  for (Entrant* entrant : asked.entrants) entrant->gate_ms = entrant->gate_base_ms = 0;
   for (std::size_t i = 0; i < instance_.vector_count(); ++i) {
     FURLONG_TRY(const program::RunInputs inputs, instance_.vector_inputs(i, points_));
     FURLONG_CHECK(run_case(asked, Kind::vector, inputs, ++next_id_));
@@ -133,21 +136,85 @@ Status Gate::run(const Asked& asked) {
 }
 
 Status Gate::run_case(const Asked& asked, Kind kind, const program::RunInputs& inputs, std::uint64_t id) {
+  const auto nobody = [&] {
+    return std::ranges::none_of(asked.entrants, [](const Entrant* entrant) { return entrant->in(); });
+  };
+  if (case_ == costs_.size()) costs_.emplace_back();
+  drop_unfit(asked, 0, false);
+  if (nobody()) return {};
   Case current{kind, &inputs, id, {}, {}};
   FURLONG_CHECK(expect(asked, current));
-  for (Entrant* entrant : asked.entrants) {
-    if (!entrant->in()) continue;
-    FURLONG_CHECK(asked.doing(*entrant));
-    FURLONG_CHECK(buffers_->load_dataset(context_));  // again when the one before wrote to it
-    Status passed;
-    {
-      const Hold hold(context_, asked.held_ms);
-      passed = launch(*entrant, current, current.expected);
-      if (passed) passed = check(*entrant, current);
-    }
-    if (!passed) FURLONG_CHECK(asked.failed(*entrant, std::move(passed).error().with(inputs.name)));
+  costs_[case_].expect_ms = context_.clock->now_ms() - case_from_ms_;
+  for (std::size_t i = 0; i < asked.entrants.size(); ++i) {
+    drop_unfit(asked, i, true);
+    if (asked.entrants[i]->in()) FURLONG_CHECK(run_entrant(asked, *asked.entrants[i], current));
   }
+  ++case_;
+  case_from_ms_ = context_.clock->now_ms();
   return {};
+}
+
+Status Gate::run_entrant(const Asked& asked, Entrant& entrant, const Case& current) {
+  FURLONG_CHECK(asked.doing(entrant));
+  FURLONG_CHECK(buffers_->load_dataset(context_));  // again when the one before wrote to it
+  const double before_ms = context_.clock->now_ms();
+  Status passed;
+  {
+    const Hold hold(context_, asked.held_ms);
+    passed = launch(entrant, current, current.expected);
+    if (passed) passed = check(entrant, current);
+  }
+  const double took_ms = context_.clock->now_ms() - before_ms;
+  if (entrant.index == 0) costs_[case_].base_ms = took_ms;
+  entrant.gate_ms += took_ms;
+  entrant.gate_base_ms += costs_[case_].base_ms;
+  if (passed) return {};
+  return asked.failed(entrant, std::move(passed).error().with(current.inputs->name));
+}
+
+double Gate::cost_ms(const Entrant& entrant) const {
+  double sum = entrant.gate_ms;
+  for (const CaseCost& cost : costs_) sum += cost.expect_ms;
+  return sum;
+}
+
+/// Its runs from this case on: base's, times how much slower than base it was so far.
+double Gate::ahead_ms(const Entrant& entrant, std::size_t from_case) const {
+  double sum = 0;
+  for (std::size_t i = from_case; i < costs_.size(); ++i) sum += costs_[i].base_ms;
+  return entrant.gate_base_ms > 0 ? sum * entrant.gate_ms / entrant.gate_base_ms : sum;
+}
+
+/// Before the run of the entrant at place `done` (those before it have run this case); `expected`: the
+/// reference has run. The most expensive goes first when it is far slower than base, and else the last in
+/// line: what is left shall be done by then, since half a gate proves nothing.
+void Gate::drop_unfit(const Asked& asked, std::size_t done, bool expected) {
+  if (!asked.until_ms) return;
+  constexpr double far_slower = 2;
+  double left_ms = *asked.until_ms - context_.clock->now_ms();
+  for (std::size_t i = case_ + (expected ? 1 : 0); i < costs_.size(); ++i) left_ms -= costs_[i].expect_ms;
+  std::vector<double> ahead(asked.entrants.size(), 0);
+  for (std::size_t i = 0; i < ahead.size(); ++i) {
+    if (asked.entrants[i]->in()) ahead[i] = ahead_ms(*asked.entrants[i], case_ + (i < done ? 1 : 0));
+    left_ms -= ahead[i];
+  }
+  const auto slowness = [&](std::size_t i) {
+    const Entrant& one = *asked.entrants[i];
+    return one.gate_base_ms > 0 && one.gate_ms > far_slower * one.gate_base_ms
+               ? one.gate_ms / one.gate_base_ms
+               : 1;
+  };
+  while (left_ms < 0) {
+    std::optional<std::size_t> worst;
+    for (std::size_t i = 0; i < ahead.size(); ++i)
+      if (asked.entrants[i]->in() && asked.entrants[i]->index != 0 && ahead[i] > 0 &&
+          (!worst || slowness(i) >= slowness(*worst)))
+        worst = i;
+    if (!worst) return;
+    asked.unfit(*asked.entrants[*worst]);
+    left_ms += ahead[*worst];
+    ahead[*worst] = 0;
+  }
 }
 
 Status Gate::expect(const Asked& asked, Case& current) {

@@ -32,6 +32,10 @@ class Gate {
     /// Before each run of a variant; its Error ends the gate.
     std::function<Status(const Entrant&)> doing;
     double* held_ms = nullptr;  ///< grows by the time that the device was held
+    /// When the gates must be done, by Context::clock. What would end later, as base's gate was timed, is
+    /// given to `unfit` before it runs: it takes the variant out. Base is never given. None: no limit.
+    std::optional<double> until_ms;
+    std::function<void(Entrant&)> unfit;
   };
 
   /// `points`: of all variants (sizes of scratch). What is passed must outlive the gate.
@@ -45,6 +49,9 @@ class Gate {
   /// Where base's output is the reference base runs first, twice, on other poison: outputs that differ are
   /// not all written, or not the same each time. Sets `gated` and the error ratio of those that pass.
   Status run(const Asked& asked);
+
+  /// What another gate of a variant would take, by its last one: its runs and the reference's.
+  double cost_ms(const Entrant& entrant) const;
 
   /// The reference in words, after a run: "the recipe's reference and 4 vectors; at the timed size base's
   /// output".
@@ -68,7 +75,16 @@ class Gate {
     std::vector<bool> from_base;  // by argument
   };
 
+  /// What one case took when base was gated.
+  struct CaseCost {
+    double expect_ms = 0;  // the inputs and the reference's outputs
+    double base_ms = 0;    // one run of base
+  };
+
   Status run_case(const Asked& asked, Kind kind, const program::RunInputs& inputs, std::uint64_t id);
+  Status run_entrant(const Asked& asked, Entrant& entrant, const Case& current);
+  double ahead_ms(const Entrant& entrant, std::size_t from_case) const;
+  void drop_unfit(const Asked& asked, std::size_t done, bool expected);
   Status expect(const Asked& asked, Case& current);
   Status expect_from_base(const Asked& asked, Case& current, const std::vector<std::size_t>& missing);
   Status launch(Entrant& entrant, const Case& current, const std::vector<Bytes>& known);
@@ -89,6 +105,9 @@ class Gate {
   std::uint64_t checked_seed_ = 0, checked_id_ = 0;
   std::optional<program::RunInputs> timed_;
   std::uint64_t timed_seed_ = 0, timed_id_ = 0;
+  std::vector<CaseCost> costs_;      // by case, in the order of run()
+  std::size_t case_ = 0;             // in hand
+  double case_from_ms_ = 0;          // when the one before ended
   std::size_t items_from_base_ = 0;  // of fresh inputs
   bool timed_from_base_ = false;
 };

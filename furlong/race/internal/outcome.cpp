@@ -63,7 +63,12 @@ std::string Race::sentence() const {
   const std::string word = outcome_.verdict_word;
   const std::string interval =
       std::isfinite(winner.low) ? fmt::format(" ({} to {})", percent(winner.low), percent(winner.high)) : "";
+  if (outcome_.heats.empty())
+    return "nothing was timed before the race had to end: nothing could be said, and base stays";
   if (!outcome_.variants[0].rate) return "no heat was accepted: nothing could be said, and base stays";
+  if (word == "none" && over_budget_ > 0)
+    return fmt::format("only base was timed: the budget of {:g} s has no room for another variant",
+                       options_.budget_s);
   if (word == "none") return "only base was timed: there was nothing to decide";
   if (outcome_.winner != 0) {
     const std::string how = word == "classic"         ? " by the plain rule"
@@ -88,6 +93,9 @@ void Race::conclude() {
   rates();
   share_with_duplicates();
   outcome_.paused_ms = paused_ms();
+  if (over_budget_ > 0)
+    outcome_.notes.push_back(fmt::format("{} variant{} did not fit the budget of {:g} s", over_budget_,
+                                         over_budget_ == 1 ? "" : "s", options_.budget_s));
   const bool all_copies = std::all_of(outcome_.variants.begin() + 1, outcome_.variants.end(),
                                       [](const VariantOutcome& v) { return v.exit == Exit::duplicate; });
   bool compared = all_copies && outcome_.variants.size() > 1;
@@ -100,7 +108,8 @@ void Race::conclude() {
     outcome_.verdict_word = "classic";
   } else if (outcome_.verdict == stats::Verdict::winner) {
     outcome_.verdict_word = "winner";
-  } else if (outcome_.verdict == stats::Verdict::out_of_budget) {
+  } else if (outcome_.verdict == stats::Verdict::out_of_budget || over_budget_ > 0) {
+    outcome_.verdict = stats::Verdict::out_of_budget;  // of those left out nothing is known
     outcome_.verdict_word = "out-of-budget";
   } else {
     outcome_.verdict = stats::Verdict::dead_heat;

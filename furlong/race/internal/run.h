@@ -1,6 +1,7 @@
 #pragma once
 // One race in hand: what its steps share. race.cpp has the order of the steps, the other files one step each.
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,7 +20,7 @@ namespace furlong::race {
 struct Earlier {
   std::map<std::size_t, std::string> lost;  ///< who took the device with it, by variant: why
   double paused_ms = 0, held_ms = 0;
-  std::optional<double> start_ms;
+  std::optional<double> start_ms, base_ready_ms;
   std::vector<std::string> notes;
 };
 
@@ -56,7 +57,12 @@ class Race {
   Result<std::optional<stats::Heat>> take_energy(const std::vector<Entrant*>& finalists,
                                                  const std::vector<std::size_t>& places);
   std::optional<std::string> why_end(const stats::Elimination& state);
-  std::optional<std::string> why_end_before(double next_pause_ms) const;
+  std::optional<std::string> why_end_before(double next_pause_ms, double next_ms) const;
+  std::optional<std::string> why_end_at_cap(double next_pause_ms) const;
+  double first_heat_ms() const;
+  double second_gate_ms() const;
+  Status estimate();
+  void over_budget(Entrant& entrant, Exit exit, const char* why);
   Result<bool> second_gate(Entrant& winner);
   void take_result(const ContestResult& result, const std::vector<Entrant*>& entrants);
 
@@ -77,7 +83,9 @@ class Race {
   void progress(Phase phase, std::size_t done, std::size_t total, const std::string& doing,
                 bool always = false);
   double now_ms() const { return context_.clock->now_ms(); }
-  double since_base_s() const { return 1e-3 * (now_ms() - base_ready_ms_); }
+  /// 0 until base is ready.
+  double since_base_s() const { return base_ready_ms_ ? 1e-3 * (now_ms() - *base_ready_ms_) : 0; }
+  double left_s() const { return std::max(options_.budget_s - since_base_s(), 0.0); }
   std::vector<Entrant*> everyone();
   std::size_t challengers() const;
   Status stopped() const;
@@ -94,10 +102,12 @@ class Race {
   std::optional<Gate> gate_;
   std::shared_ptr<Buffers> buffers_;
   std::optional<Sampler> sampler_;
-  double start_ms_ = 0, base_ready_ms_ = 0, held_ms_ = 0;
-  double first_ms_ = 0;  // of the heats
-  double last_heat_pause_ms_ = 0;
+  double start_ms_ = 0, held_ms_ = 0;
+  std::optional<double> base_ready_ms_;  // by the clock, of the first attempt
+  double first_ms_ = 0;                  // of the heats
+  double last_heat_pause_ms_ = 0, last_heat_ms_ = 0;
   int dropped_in_a_row_ = 0;
+  int over_budget_ = 0;  // variants that were left out for want of time
   std::uint64_t heat_number_ = 0;
   double progress_ms_ = -1e9;
   Progress progress_;

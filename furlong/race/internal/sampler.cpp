@@ -63,6 +63,12 @@ Status Sampler::prepare() {
   return {};
 }
 
+double Sampler::window_ms(const Entrant& entrant) const {
+  const WindowPlan plan =
+      plan_window(entrant.estimate_ms, base_estimate_ms_, options_.window_ms, flush_ == nullptr);
+  return plan.repeats * plan.batch * entrant.estimate_ms;
+}
+
 Result<std::vector<double>> Sampler::window(Entrant& entrant, const WindowPlan& plan) {
   const Hold hold(context_, &paused_ms_);
   return window_while_held(entrant, plan);

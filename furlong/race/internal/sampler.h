@@ -60,6 +60,9 @@ class Sampler {
   /// The same for a caller that holds the device already, and counts the pause itself.
   Result<std::vector<double>> window_while_held(Entrant& entrant, const WindowPlan& plan);
 
+  /// What a window of a variant should take by its estimate.
+  double window_ms(const Entrant& entrant) const;
+
   double paused_ms() const { return paused_ms_; }
   double* pause_counter() { return &paused_ms_; }
 
