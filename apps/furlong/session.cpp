@@ -184,15 +184,26 @@ Json program_to_json(const program::ProgramRequest& request,
 Result<ProgramFromJson> program_from_json(const Json& json) {
   ProgramFromJson out;
   FURLONG_TRY(out.request.what, json_string(json, "what", "program"));
-  FURLONG_TRY(out.request.epoch_seed_hex, json_string(json, "epoch_seed", "program"));
-  FURLONG_TRY(out.request.day, json_integer(json, "day", "program"));
-  FURLONG_TRY(out.request.geometry, json_string(json, "geometry", "program"));
-  FURLONG_TRY(out.request.dataset_mib, json_integer(json, "dataset_mib", "program"));
-  FURLONG_TRY(out.request.loads, json_integer(json, "loads", "program"));
-  FURLONG_TRY(out.request.wide, json_integer(json, "wide", "program"));
   FURLONG_TRY(out.language, json_string(json, "language", "program"));
-  if (!json.contains("problem") || !json["problem"].is_object())
-    return fail(Code::invalid, "program.problem is missing or no object");
+  // An application that embeds Furlong writes this text too: what only the lottery has may be left out.
+  const auto text = [&](const char* key, std::string& value) -> Status {
+    if (!json.contains(key)) return {};
+    FURLONG_TRY(value, json_string(json, key, "program"));
+    return {};
+  };
+  const auto number = [&](const char* key, std::int64_t& value) -> Status {
+    if (!json.contains(key)) return {};
+    FURLONG_TRY(value, json_integer(json, key, "program"));
+    return {};
+  };
+  FURLONG_CHECK(text("epoch_seed", out.request.epoch_seed_hex));
+  FURLONG_CHECK(number("day", out.request.day));
+  FURLONG_CHECK(text("geometry", out.request.geometry));
+  FURLONG_CHECK(number("dataset_mib", out.request.dataset_mib));
+  FURLONG_CHECK(number("loads", out.request.loads));
+  FURLONG_CHECK(number("wide", out.request.wide));
+  if (!json.contains("problem")) return out;
+  if (!json["problem"].is_object()) return fail(Code::invalid, "program.problem is no object");
   for (const auto& [name, value] : json["problem"].items()) {
     FURLONG_TRY(auto parsed, value_from_json(value));
     out.problem.emplace_back(name, std::move(parsed));

@@ -39,7 +39,12 @@ Result<int> run_make(const Arguments& arguments) {
   if (!arguments.given("--out")) return fail(Code::invalid, "pack make: --out DIR is missing");
   const fs::path folder = arguments.value("--out");
   FURLONG_TRY(const auto contents, make_contents(arguments));
-  FURLONG_CHECK(program::write_pack(contents, folder, arguments.flag("--replace")));
+  if (Status written = program::write_pack(contents, folder, arguments.flag("--replace")); !written) {
+    std::error_code ignored;
+    if (!arguments.flag("--replace") && fs::exists(folder, ignored))
+      return Error(std::move(written).error()).with("without --replace");
+    return Error(std::move(written).error());
+  }
   const std::string hash = program::pack_hash(contents).hex();
   if (arguments.flag("--json")) {
     print_out(json_pretty(
@@ -48,6 +53,17 @@ Result<int> run_make(const Arguments& arguments) {
     print_out(fmt::format("{}: {} files, hash {}\n", folder.string(), contents.files.size(), hash));
   }
   return exit_ok;
+}
+
+/// Whose signature a pack carries, in words. The pack was loaded, so a signature that is there holds.
+std::string signature_text(const program::Program& program, const fs::path& folder) {
+  const auto text = system_files().read(folder / "pack.sig", 4096);
+  if (!text) return "none";
+  constexpr std::string_view begin = "key = \"";
+  const auto at = text->find(begin);
+  const std::string key = at == std::string::npos ? "?" : text->substr(at + begin.size(), 64);
+  if (program.trusted) return fmt::format("by the trusted key {}", key);
+  return fmt::format("by {}, which is not in {}", key, (config_folder() / "trusted-keys").string());
 }
 
 Result<int> run_show(const Arguments& arguments) {
@@ -77,8 +93,7 @@ Result<int> run_show(const Arguments& arguments) {
   if (!program->epoch.empty()) print_out(fmt::format("epoch      {} day {}\n", program->epoch, program->day));
   if (!class_values.empty()) print_out(fmt::format("class      {}\n", class_values.dump()));
   print_out(fmt::format("languages  {}\nvectors    {}\ndataset    {}\nsignature  {}\n", join(languages, " "),
-                        program->vectors.size(), human_bytes(dataset),
-                        program->trusted ? "by a trusted key" : "none by a trusted key"));
+                        program->vectors.size(), human_bytes(dataset), signature_text(*program, folder)));
   return exit_ok;
 }
 
@@ -86,9 +101,13 @@ Result<int> run_verify(const Arguments& arguments) {
   const fs::path folder = arguments.positionals[0];
   FURLONG_TRY(const auto program, as_input(program::load_pack(folder)));
   if (arguments.flag("--signature") && !program->trusted)
-    return fail(Code::denied, "{}: every file is as listed, but no trusted key signed it", folder.string());
-  print_out(fmt::format("{}: every file is as listed{}\n", folder.string(),
-                        program->trusted ? ", signed by a trusted key" : ", no trusted signature"));
+    return fail(Code::denied,
+                "{}: every file is as listed, but no trusted key signed it (signature: {}). Add the maker's "
+                "key to {}, or sign it (furlong pack sign)",
+                folder.string(), signature_text(*program, folder),
+                (config_folder() / "trusted-keys").string());
+  print_out(fmt::format("{}: every file is as listed; signature: {}\n", folder.string(),
+                        signature_text(*program, folder)));
   return exit_ok;
 }
 
@@ -116,10 +135,11 @@ Result<int> run_keygen(const Arguments& arguments) {
   FURLONG_CHECK(system_files().write_atomic(file, to_hex(key.seed()) + "\n"));
   std::error_code ignored;
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, ignored);
-  print_out(fmt::format(
-      "secret key  {}\npublic key  {}\nWhoever is to trust it adds the public key to trusted-keys in the "
-      "configuration folder ({}).\n",
-      file.string(), key.public_key.hex(), (config_folder() / "trusted-keys").string()));
+  print_out(
+      fmt::format("secret key  {}\npublic key  {}\nWhoever is to trust it, you included, adds the public key "
+                  "as a line to "
+                  "trusted-keys in the configuration folder ({}).\n",
+                  file.string(), key.public_key.hex(), (config_folder() / "trusted-keys").string()));
   return exit_ok;
 }
 

@@ -1,6 +1,10 @@
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "apps/furlong/backends.h"
 #include "apps/furlong/commands.h"
@@ -15,7 +19,6 @@
 #include "furlong/base/text.h"
 #include "furlong/race/dispatch.h"
 #include "furlong/race/explain.h"
-#include "furlong/race/pareto.h"
 #include "furlong/record/records.h"
 
 namespace furlong::app {
@@ -50,10 +53,12 @@ Result<std::vector<Problem>> problems_of(const Arguments& arguments) {
   std::vector<Problem> problems{fixed};
   for (const std::string& text : arguments.values("--sizes")) {
     const auto equals = text.find('=');
-    if (equals == std::string::npos || equals == 0)
+    std::vector<std::string> sizes;
+    if (equals != std::string::npos) sizes = split(std::string_view(text).substr(equals + 1), ',');
+    if (sizes.empty() || equals == 0 || std::ranges::find(sizes, "") != sizes.end())
       return fail(Code::invalid, "--sizes takes NAME=V1,V2,…, not '{}'", text);
     std::vector<Problem> grown;
-    for (const std::string& value : split(std::string_view(text).substr(equals + 1), ',')) {
+    for (const std::string& value : sizes) {
       FURLONG_TRY(const Problem one, problem_values({text.substr(0, equals) + "=" + value}));
       for (Problem problem : problems) {
         problem.insert(problem.end(), one.begin(), one.end());
@@ -71,6 +76,31 @@ std::string problem_text(const Problem& problem) {
   return join(parts, ",");
 }
 
+/// Whether `file` can be written, asked before the race: a race of minutes is not to end in "no such folder".
+/// Nothing is made or changed.
+Status can_write(const std::string& option, const std::filesystem::path& file) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_directory(file, error))
+    return fail(Code::invalid, "{}: {} is a folder, not a file", option, file.string());
+  fs::path there = fs::exists(file, error) ? file : fs::absolute(file, error).parent_path();
+  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  if (there != file && !fs::is_directory(there, error))
+    return fail(Code::invalid, "{}: {}: {} is no folder", option, file.string(), there.string());
+  if (::access(there.c_str(), W_OK) != 0)
+    return fail(Code::invalid, "{}: {} cannot be written: {}: {}", option, file.string(), there.string(),
+                std::generic_category().message(errno));
+  return {};
+}
+
+Status can_write_outputs(const Arguments& arguments) {
+  for (const char* option : {"--report", "--json", "--record"}) {
+    if (!arguments.given(option) || arguments.value(option) == "-") continue;
+    FURLONG_CHECK(can_write(option, arguments.value(option)));
+  }
+  return {};
+}
+
 /// Everything that lives as long as the command: devices, quarantine, the simulated device's clock.
 struct Stage {
   device::Registry registry;
@@ -84,14 +114,18 @@ struct Stage {
   std::vector<std::string> trial_command;
 };
 
-Status set_up(Stage& stage, const Arguments& arguments) {
-  add_backends(stage.registry);
-  const std::string address = arguments.value("--device", "auto");
+Status open(Stage& stage, const std::string& address) {
   if (address.starts_with("sim")) {
     FURLONG_TRY(stage.device, stage.simulation.open(address));
   } else {
     FURLONG_TRY(stage.device, open_device(stage.registry, address));
   }
+  return {};
+}
+
+Status set_up(Stage& stage, const Arguments& arguments) {
+  add_backends(stage.registry);
+  FURLONG_CHECK(open(stage, arguments.value("--device", "auto")));
   FURLONG_TRY(stage.request, program_request(arguments));
   FURLONG_TRY(stage.program,
               open_trusted(stage.request, stage.device->facts(), arguments.flag("--allow-unsigned")));
@@ -124,6 +158,11 @@ Result<race::Outcome> race_once(Stage& stage, const program::Instance& instance,
   context.trial_program_json = json_line(trial_program);
   context.progress = [&](const race::Progress& state) { progress.show(state); };
   context.stop = stop;
+  context.reopen = [&stage, address = stage.device->facts().address()]() -> Result<device::Device*> {
+    stage.device.reset();  // before it is opened again: some cards are held by one process, or one context
+    FURLONG_CHECK(open(stage, address));
+    return stage.device.get();
+  };
   stage.simulation.attach(instance);
   return race::run(instance, points, options, context);
 }
@@ -139,12 +178,8 @@ Result<std::string> extras(const Arguments& arguments, const program::Instance& 
                            const race::Outcome& outcome) {
   std::string out;
   if (arguments.flag("--explain")) out += "\n" + race::explain(instance, outcome) + "\n";
-  if (arguments.flag("--pareto")) {
-    std::vector<std::string> names;
-    for (const std::size_t i : race::pareto_front(outcome)) names.push_back(outcome.variants[i].name);
-    out += "\nnot dominated over rate, energy, registers, memory and error: " + join(names, " ") + "\n";
-  }
-  if (arguments.flag("--line")) out += race::race_line(instance, outcome) + "\n";
+  if (arguments.flag("--pareto")) out += "\n" + pareto_table(instance, outcome);
+  if (arguments.flag("--line")) out += "\n" + race::race_line(instance, outcome) + "\n";
   return out;
 }
 
@@ -159,6 +194,10 @@ std::string command_text(const Arguments& arguments) {
 Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(const race::Options options, race_options(arguments));
   FURLONG_TRY(const auto problems, problems_of(arguments));
+  FURLONG_CHECK(can_write_outputs(arguments));
+  // Standard output is one thing only: with --json - it is the document, and what people read goes beside it.
+  const auto say = arguments.value("--json") == "-" ? print_err : print_out;
+  int code = exit_ok;
   Stage stage;
   const std::stop_token stop = stop_on_interrupt();
   FURLONG_CHECK(set_up(stage, arguments));
@@ -175,10 +214,11 @@ Result<int> run(const Arguments& arguments) {
       return 128 + interrupt_signal();
     }
     if (!outcome) return Error(std::move(outcome).error());
-    if (problems.size() > 1) print_out(problem_text(problem) + "\n");
-    print_out(race_table(instance, *outcome));
+    if (!outcome->variants[0].rate) code = exit_failed;
+    if (problems.size() > 1) say(problem_text(problem) + "\n");
+    say(race_table(instance, *outcome));
     FURLONG_TRY(const std::string more, extras(arguments, instance, *outcome));
-    print_out(more);
+    say(more);
     FURLONG_CHECK(write_records(arguments, instance, *outcome));
     if (arguments.given("--report")) {
       std::filesystem::path file = arguments.value("--report");
@@ -189,13 +229,13 @@ Result<int> run(const Arguments& arguments) {
                                                                   {.command = command_text(arguments),
                                                                    .date = outcome->ts,
                                                                    .threshold = options.rules.threshold})));
-      print_out("report: " + file.string() + "\n");
+      say("report: " + file.string() + "\n");
     }
     documents.push_back(race::to_json(instance, *outcome, options));
     dispatch.add(instance, *outcome);
-    if (problems.size() > 1) print_out("\n");
+    if (problems.size() > 1) say("\n");
   }
-  if (problems.size() > 1) print_out(dispatch.text());
+  if (problems.size() > 1) say(dispatch.text());
   if (arguments.given("--json")) {
     const Json document = problems.size() == 1
                               ? documents[0]
@@ -207,7 +247,7 @@ Result<int> run(const Arguments& arguments) {
       FURLONG_CHECK(system_files().write_atomic(file, json_pretty(document)));
     }
   }
-  return exit_ok;
+  return code;
 }
 
 }  // namespace
@@ -261,7 +301,8 @@ CommandSpec race_command() {
       {.name = "--pareto",
        .value_name = "",
        .help =
-           "Also list the variants that are not dominated over rate, energy, registers, memory and error."},
+           "Also list the variants that are not dominated over rate, energy, registers, spills, memory and "
+           "error, with their figures."},
       {.name = "--explain", .value_name = "", .help = "Also say in two sentences why the winner won."},
       {.name = "--line", .value_name = "", .help = "Also print the race line (docs/formats/race-line.md)."},
       {.name = "--report",
@@ -270,7 +311,8 @@ CommandSpec race_command() {
        .complete = "file"},
       {.name = "--json",
        .value_name = "FILE",
-       .help = "Write everything measured, raw samples included; - for standard output.",
+       .help = "Write everything measured, raw samples included; - for standard output (the table then goes "
+               "to standard error).",
        .complete = "file"},
       {.name = "--record",
        .value_name = "FILE",

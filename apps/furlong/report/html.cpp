@@ -35,7 +35,7 @@ svg { width: 100%; height: auto; display: block; }
 .bar-out { fill: var(--out); opacity: .6; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; width: 100%; }
 th, td { text-align: right; padding: 3px 8px; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-th:first-child, td:first-child, td.why, th.why { text-align: left; } td.why { white-space: normal; min-width: 14rem; }
+th:first-child, td:first-child, td.why, th.why { text-align: left; } td.why { white-space: pre-line; min-width: 14rem; }
 code { font-size: 13px; } footer { margin-top: 3rem; color: var(--dim); font-size: 13px; }
 )";
 
@@ -44,7 +44,7 @@ constexpr double kLeft = 150, kWidth = 860, kRight = 840;
 std::string percent(double ratio) { return fmt::format("{:+.2f}%", 100 * ratio); }
 
 bool is_winner(const race::Outcome& outcome, std::size_t i) {
-  return outcome.verdict == stats::Verdict::winner && i == outcome.winner;
+  return outcome.winner != 0 && i == outcome.winner;  // of a race that the budget ended: the best so far
 }
 
 std::vector<std::size_t> timed_by_gain(const race::Outcome& outcome) {
@@ -91,7 +91,7 @@ std::string gain_chart(const race::Outcome& outcome, double threshold) {
   for (const std::size_t i : order) {
     const auto& variant = outcome.variants[i];
     const bool won = is_winner(outcome, i);
-    const bool out = variant.exit != race::Exit::none;
+    const bool out = variant.exit != race::Exit::none && variant.exit != race::Exit::duplicate;
     svg.text(kLeft - 8, y + 4, variant.name, "end");
     if (i == 0) {
       svg.dot(x(0), y, 4, "mark-base", "base: every gain is against it within the same heat");
@@ -192,7 +192,7 @@ std::string elimination_chart(const race::Outcome& outcome) {
   double y = top;
   for (const std::size_t i : order) {
     const auto& variant = outcome.variants[i];
-    const bool out = variant.exit != race::Exit::none;
+    const bool out = variant.exit != race::Exit::none && variant.exit != race::Exit::duplicate;
     svg.text(kLeft - 8, y + 14, variant.name, "end");
     svg.box(kLeft, y + 4, x(last[i]) - kLeft, 12,
             is_winner(outcome, i) ? "bar-win"
@@ -268,22 +268,25 @@ std::string variants_table(const program::Instance& instance, const race::Outcom
   std::string out = fmt::format(
       "<div "
       "class=\"scroll\"><table><thead><tr><th>variant</th><th>{}</th><th>gain</th><th>interval</"
-      "th><th>heats</th>"
+      "th><th>heats</th><th></th>"
       "<th>registers</th><th>spills</th><th>compile ms</th><th class=\"why\">why "
       "out</th></tr></thead><tbody>\n",
       html_escape(work.rate_unit));
-  for (std::size_t i = 0; i < outcome.variants.size(); ++i) {
+  for (const std::size_t i : by_gain(outcome)) {
     const auto& variant = outcome.variants[i];
     const bool timed = variant.rate.has_value();
     out += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.0f}</td><td "
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</"
+        "td><td>{:.0f}"
+        "</td><td "
         "class=\"why\">{}</td></tr>\n",
         html_escape(variant.name), timed ? rate_text(work, *variant.rate) : "-",
         i == 0 || !timed ? "" : percent(variant.gain),
         i == 0 || !timed || !std::isfinite(variant.low)
             ? ""
             : percent(variant.low) + " to " + percent(variant.high),
-        variant.heats, variant.kernel.registers ? std::to_string(*variant.kernel.registers) : "",
+        variant.heats, standing(outcome, i),
+        variant.kernel.registers ? std::to_string(*variant.kernel.registers) : "",
         variant.kernel.spill_bytes ? std::to_string(*variant.kernel.spill_bytes) : "",
         variant.kernel.compile_ms,
         html_escape(variant.same_code_as.empty() ? variant.why

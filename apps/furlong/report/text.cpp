@@ -4,21 +4,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <ranges>
+#include <vector>
 
 #include "furlong/base/table.h"
 #include "furlong/base/text.h"
+#include "furlong/race/pareto.h"
 
 namespace furlong::app {
 namespace {
 
 std::string percent(double ratio) { return fmt::format("{:+.2f}%", 100 * ratio); }
 
-std::string status_text(const race::VariantOutcome& variant, bool winner) {
+std::string exit_words(const race::VariantOutcome& variant) {
   using race::Exit;
-  if (winner) return "winner";
   switch (variant.exit) {
     case Exit::none:
-      return variant.gated ? "in" : "";
+      return variant.rate ? "in" : "not timed";
     case Exit::compile:
       return "no compile";
     case Exit::trial:
@@ -37,10 +42,51 @@ std::string status_text(const race::VariantOutcome& variant, bool winner) {
   return "";
 }
 
-std::string first_line(std::string_view text, std::size_t most = 90) {
-  std::string line(text.substr(0, text.find('\n')));
-  if (line.size() > most) line = line.substr(0, most - 1) + "…";
-  return line;
+/// The line of a reason that tells most: of a compiler's messages the first that says "error", else the
+/// first.
+std::string telling_line(std::string_view text) {
+  const std::vector<std::string> lines = split(text, '\n');
+  for (const std::string& line : lines)
+    if (line.find("error:") != std::string::npos) return std::string(trim(line));
+  return lines.front();
+}
+
+/// At most `most` columns; characters are not cut in two.
+std::string shortened(const std::string& line, std::size_t most = 90) {
+  if (display_width(line) <= most) return line;
+  std::string out;
+  for (std::size_t i = 0; i < line.size();) {
+    std::size_t next = i + 1;
+    while (next < line.size() && (static_cast<unsigned char>(line[next]) & 0xC0) == 0x80) ++next;
+    if (display_width(out) + display_width(line.substr(i, next - i)) > most - 1) break;
+    out += line.substr(i, next - i);
+    i = next;
+  }
+  return out + "…";
+}
+
+std::string why_text(const race::VariantOutcome& variant) {
+  return variant.same_code_as.empty() ? telling_line(variant.why)
+                                      : "same machine code as " + variant.same_code_as;
+}
+
+/// The reasons that do not fit into the table, in full.
+std::string long_reasons(const race::Outcome& outcome) {
+  std::string out;
+  for (const std::size_t i : by_gain(outcome)) {
+    const std::string why = why_text(outcome.variants[i]);
+    if (shortened(why) != why) out += fmt::format("{}: {}\n", outcome.variants[i].name, why);
+  }
+  return out.empty() ? out : out + "\n";
+}
+
+/// What to do when the budget was too short.
+std::string budget_hint(const race::Outcome& outcome) {
+  const bool unfinished =
+      outcome.verdict_word == "out-of-budget" || (!outcome.variants[0].rate && outcome.dropped_heats == 0);
+  return unfinished
+             ? "to do: give it more seconds (--race-budget-s), or fewer variants to race (--variants)\n"
+             : "";
 }
 
 std::string_view phase_word(race::Phase phase) {
@@ -75,8 +121,30 @@ std::string bar(double share, int width) {
 std::string rate_text(const program::WorkSpec& work, double units_per_second) {
   const double value = units_per_second / work.rate_scale;
   if (!std::isfinite(value) || value <= 0) return "-";
+  if (value >= 1e6) {  // a rate without a scale of its own: ten digits say no more than four
+    const int exponent = static_cast<int>(std::floor(std::log10(value * (1 + 5e-5))));
+    return fmt::format("{:.3f}e{}", value / std::pow(10, exponent), exponent);
+  }
   const int before = static_cast<int>(std::floor(std::log10(value))) + 1;
   return fmt::format("{:.{}f}", value, std::clamp(4 - before, 0, 6));
+}
+
+std::string standing(const race::Outcome& outcome, std::size_t i) {
+  if (i != outcome.winner || i == 0) return exit_words(outcome.variants[i]);
+  return outcome.verdict_word == "out-of-budget" ? "best so far" : "winner";
+}
+
+std::vector<std::size_t> by_gain(const race::Outcome& outcome) {
+  std::vector<std::size_t> order(outcome.variants.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto key = [&](std::size_t i) {
+    const auto& variant = outcome.variants[i];
+    if (!variant.rate) return -std::numeric_limits<double>::infinity();
+    if (i == 0) return 0.0;
+    return std::isfinite(variant.gain) ? variant.gain : -2.0;  // timed, and under every gain
+  };
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return key(a) > key(b); });
+  return order;
 }
 
 std::string race_table(const program::Instance& instance, const race::Outcome& outcome) {
@@ -96,15 +164,7 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
   table.column("heats", Align::right);
   table.column("", Align::left);
   table.column("why", Align::left);
-  std::vector<std::size_t> order(outcome.variants.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const auto& va = outcome.variants[a];
-    const auto& vb = outcome.variants[b];
-    if (va.rate.has_value() != vb.rate.has_value()) return va.rate.has_value();
-    return va.rate && *va.rate > *vb.rate;
-  });
-  for (const std::size_t i : order) {
+  for (const std::size_t i : by_gain(outcome)) {
     const auto& variant = outcome.variants[i];
     const bool timed = variant.rate.has_value();
     std::vector<std::string> row{
@@ -118,15 +178,14 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
       row.push_back(variant.kernel.spill_bytes ? std::to_string(*variant.kernel.spill_bytes) : "");
     }
     row.push_back(variant.heats > 0 ? std::to_string(variant.heats) : "");
-    row.push_back(status_text(variant, i == outcome.winner && outcome.verdict == stats::Verdict::winner));
-    row.push_back(variant.same_code_as.empty() ? first_line(variant.why)
-                                               : "same machine code as " + variant.same_code_as);
+    row.push_back(standing(outcome, i));
+    row.push_back(shortened(why_text(variant)));
     table.row(std::move(row));
   }
   std::string out =
       fmt::format("{} on {} ({}, {})\n\n{}\n", instance.program().name, outcome.device.address(),
                   outcome.device.label, instance.edition().language, table.text());
-  out += outcome.sentence + "\n";
+  out += long_reasons(outcome) + outcome.sentence + "\n";
   out += fmt::format("gate: {}; {} heats", outcome.reference, outcome.heats.size());
   if (outcome.dropped_heats > 0) out += fmt::format(", {} dropped", outcome.dropped_heats);
   if (outcome.descheduled_heats > 0) out += fmt::format(", {} descheduled", outcome.descheduled_heats);
@@ -134,7 +193,54 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
                      outcome.compile_ms / 1e3, (outcome.trial_ms + outcome.gate_ms) / 1e3,
                      outcome.paused_ms / 1e3, outcome.total_ms / 1e3);
   for (const std::string& note : outcome.notes) out += "note: " + note + "\n";
-  return out;
+  return out + budget_hint(outcome);
+}
+
+std::string pareto_table(const program::Instance& instance, const race::Outcome& outcome) {
+  const std::vector<std::size_t> front = race::pareto_front(outcome);
+  if (front.empty()) return "not dominated: none, since nothing was timed\n";
+  using Align = Table::Align;
+  const auto known = [&](const auto& get) {
+    return std::ranges::any_of(front, [&](std::size_t i) { return get(outcome.variants[i]).has_value(); });
+  };
+  struct Figure {
+    std::string heading;
+    std::function<std::string(const race::VariantOutcome&)> text;
+  };
+  std::vector<Figure> figures;
+  const auto add = [&](std::string heading, auto get, auto format) {
+    if (!known(get)) return;
+    figures.push_back({std::move(heading), [=](const race::VariantOutcome& variant) {
+                         const auto value = get(variant);
+                         return value ? format(*value) : std::string();
+                       }});
+  };
+  const auto whole = [](auto value) { return std::to_string(value); };
+  add(
+      "energy", [](const auto& v) { return v.energy_j_per_unit; },
+      [&](double value) { return fmt::format("{:.4g} J", value); });
+  add("registers", [](const auto& v) { return v.kernel.registers; }, whole);
+  add("spills", [](const auto& v) { return v.kernel.spill_bytes; }, whole);
+  add(
+      "memory", [](const auto& v) { return std::optional(v.memory_bytes); },
+      [](std::uint64_t bytes) { return human_bytes(bytes); });
+  add(
+      "error", [](const auto& v) { return v.error_ratio; },
+      [](double value) { return fmt::format("{:.3g}", value); });
+  const auto& work = instance.program().work;
+  Table table;
+  table.column("not dominated");
+  table.column(work.rate_unit, Align::right);
+  table.column("gain over base", Align::right);
+  for (const Figure& figure : figures) table.column(figure.heading, Align::right);
+  for (const std::size_t i : front) {
+    const race::VariantOutcome& variant = outcome.variants[i];
+    std::vector<std::string> row{variant.name, rate_text(work, *variant.rate),
+                                 i == 0 ? "" : percent(variant.gain)};
+    for (const Figure& figure : figures) row.push_back(figure.text(variant));
+    table.row(std::move(row));
+  }
+  return table.text();
 }
 
 ProgressLine::ProgressLine(std::FILE* out, bool enabled)

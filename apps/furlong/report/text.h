@@ -1,18 +1,33 @@
 #pragma once
 // What a race shows on a terminal: the progress line while it runs, the table, the explanation.
 
+#include <cstddef>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "furlong/race/race.h"
 
 namespace furlong::app {
 
-/// "118.3" with enough digits for 4 significant ones.
+/// "118.3", with enough digits for 4 significant ones; "2.087e9" from a million on.
 std::string rate_text(const program::WorkSpec& work, double units_per_second);
 
-/// The table and the decision below it.
+/// How variant i stands: "winner", "best so far" (the budget ended the race), "in", "not timed", or why it is
+/// out in a word or two.
+std::string standing(const race::Outcome& outcome, std::size_t i);
+
+/// Indices of all variants, the largest gain over base first, those without a rate last. By gain and not by
+/// rate: gains are paired within heats, while the rates of variants that left at different heats are not
+/// comparable on a device that drifts.
+std::vector<std::size_t> by_gain(const race::Outcome& outcome);
+
+/// The table, the decision below it, in full whatever reason the table cuts, and what to do when the budget
+/// ended the race.
 std::string race_table(const program::Instance& instance, const race::Outcome& outcome);
+
+/// The variants that are not dominated, with the figures by which they are not.
+std::string pareto_table(const program::Instance& instance, const race::Outcome& outcome);
 
 /// One line that is redrawn on a terminal; a line per phase elsewhere. Not thread safe.
 class ProgressLine {

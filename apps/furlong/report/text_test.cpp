@@ -1,0 +1,68 @@
+#include "apps/furlong/report/text.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace furlong::app {
+namespace {
+
+race::VariantOutcome timed(std::string name, double gain, double rate = 1) {
+  race::VariantOutcome variant;
+  variant.name = std::move(name);
+  variant.gated = true;
+  variant.rate = rate;
+  variant.gain = gain;
+  return variant;
+}
+
+race::VariantOutcome untimed(std::string name, race::Exit exit) {
+  race::VariantOutcome variant;
+  variant.name = std::move(name);
+  variant.exit = exit;
+  return variant;
+}
+
+TEST(RateText, FourSignificantDigitsAtEverySize) {
+  program::WorkSpec work;
+  work.rate_scale = 1;
+  const std::vector<std::pair<double, std::string>> cases = {
+      {0.012344, "0.01234"}, {0.5, "0.5000"},        {1, "1.000"},        {118.3, "118.3"},
+      {99999, "99999"},      {999999, "999999"},     {1e6, "1.000e6"},    {2087297867, "2.087e9"},
+      {9.9994e9, "9.999e9"}, {9.9999e9, "1.000e10"}, {2.5e19, "2.500e19"}};
+  for (const auto& [value, text] : cases) EXPECT_EQ(rate_text(work, value), text) << value;
+  work.rate_scale = 1e9;
+  EXPECT_EQ(rate_text(work, 2087297867), "2.087");
+  for (const double nothing : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+    EXPECT_EQ(rate_text(work, nothing), "-");
+}
+
+TEST(ByGain, BaseStandsAtNothingAndTheUntimedLast) {
+  race::Outcome outcome;
+  // The rates contradict the gains, as they do where the device drifts and variants left at different heats.
+  outcome.variants = {timed("base", 0, 50), untimed("bad", race::Exit::gate), timed("slow", -0.2, 90),
+                      timed("fast", 0.1, 10), timed("unknown", std::nan(""), 99)};
+  EXPECT_EQ(by_gain(outcome), (std::vector<std::size_t>{3, 0, 2, 4, 1}));
+}
+
+TEST(Standing, OnlyAFinishedRaceHasAWinner) {
+  race::Outcome outcome;
+  outcome.variants = {timed("base", 0), timed("fast", 0.1), untimed("late", race::Exit::none),
+                      untimed("bad", race::Exit::compile)};
+  outcome.winner = 1;
+  outcome.verdict_word = "winner";
+  EXPECT_EQ(standing(outcome, 1), "winner");
+  outcome.verdict_word = "out-of-budget";
+  EXPECT_EQ(standing(outcome, 1), "best so far");
+  EXPECT_EQ(standing(outcome, 0), "in");
+  EXPECT_EQ(standing(outcome, 2), "not timed");
+  EXPECT_EQ(standing(outcome, 3), "no compile");
+  outcome.winner = 0;
+  EXPECT_EQ(standing(outcome, 0), "in");
+}
+
+}  // namespace
+}  // namespace furlong::app
