@@ -3,22 +3,21 @@
 #include <algorithm>
 #include <set>
 
+#include "furlong/base/table.h"
 #include "furlong/base/text.h"
 
 namespace furlong::app {
-namespace {
 
-constexpr std::size_t kWidth = 100;
-
-/// Breaks text into lines of at most kWidth - indent characters; newlines in the text are kept.
 std::string wrap(std::string_view text, std::size_t indent) {
+  constexpr std::size_t kWidth = 100;
   std::string out;
   for (const std::string& paragraph : split(text, '\n')) {
     std::string line(indent, ' ');
     std::size_t used = indent;
     bool first = true;
     for (const std::string& word : split(paragraph, ' ')) {
-      if (!first && used + 1 + word.size() > kWidth) {
+      const std::size_t width = display_width(word);
+      if (!first && used + 1 + width > kWidth) {
         out += line + "\n";
         line.assign(indent, ' ');
         used = indent;
@@ -29,13 +28,15 @@ std::string wrap(std::string_view text, std::size_t indent) {
         ++used;
       }
       line += word;
-      used += word.size();
+      used += width;
       first = false;
     }
     out += line + "\n";
   }
   return out;
 }
+
+namespace {
 
 std::string usage_line(const CommandSpec& command) {
   std::string text = "furlong " + command.name;
@@ -63,14 +64,22 @@ std::string definition(std::string_view head, std::string_view body) {
   constexpr std::size_t kColumn = 26;
   std::string first = "  " + std::string(head);
   std::string wrapped = wrap(body, kColumn);
-  if (first.size() + 1 > kColumn) return first + "\n" + wrapped;
-  wrapped.replace(0, first.size(), first);
+  const std::size_t width = display_width(first);
+  if (width + 1 > kColumn) return first + "\n" + wrapped;
+  wrapped.replace(0, width, first);
   return wrapped;
 }
 
 std::string group_of(const CommandSpec& command) {
   const auto space = command.name.find(' ');
   return space == std::string::npos ? std::string() : command.name.substr(0, space);
+}
+
+std::string group_summary(std::string_view group) {
+  if (group == "knobs") return "Look at the knobs of a program";
+  if (group == "pack") return "Freeze a program with all that it needs, check it, sign it";
+  if (group == "quarantine") return "The variants that hung, trapped or failed on a card";
+  return "Commands";
 }
 
 std::vector<OptionSpec> with_help(const CommandSpec& command) {
@@ -171,7 +180,7 @@ std::string general_help() {
       for (const CommandSpec& other : commands()) {
         if (group_of(other) == group && !other.hidden) names.push_back(other.name.substr(group.size() + 1));
       }
-      out += definition(group, join(names, " | "));
+      out += definition(group, group_summary(group) + ": " + join(names, ", ") + ".");
     }
   }
   out +=

@@ -2,6 +2,7 @@
 // A command of the furlong program as data: the parser, --help, the pages in docs/cli and the shell
 // completion are all made from this one description.
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -53,6 +54,10 @@ class Arguments {
   Result<std::int64_t> integer(std::string_view name, std::int64_t otherwise, std::int64_t low = INT64_MIN,
                                std::int64_t high = INT64_MAX) const;
 };
+
+/// Breaks text into lines of at most 100 columns, each begun with `indent` blanks; newlines in the text are
+/// kept. A word that is longer stays whole.
+std::string wrap(std::string_view text, std::size_t indent);
 
 /// Exit codes of every command (docs/cli).
 enum ExitCode { exit_ok = 0, exit_usage = 2, exit_failed = 3, exit_no_device = 4 };

@@ -53,9 +53,14 @@ int run_command(const CommandSpec& command, const std::vector<std::string>& word
 }
 
 int dispatch(const std::vector<std::string>& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
     print(words.empty() ? stderr : stdout, general_help());
     return words.empty() ? exit_usage : exit_ok;
+  }
+  if (words[0] == "help") {  // `furlong help knobs lint` is `furlong knobs lint --help`
+    std::vector<std::string> asked(words.begin() + 1, words.end());
+    asked.emplace_back("--help");
+    return dispatch(asked);
   }
   if (words[0] == "--version") return run_command(*find("version"), {});
   if (words.size() >= 2) {

@@ -20,11 +20,11 @@ Error unknown_word(const CommandSpec& command, const std::vector<std::string>& w
     const std::string name = split(word, '=').front();
     const auto names = option_names(command);
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      return fail(Code::invalid, "furlong {}: unknown option '{}'{} (see furlong {} --help)", command.name,
-                  name, did_you_mean(name, names), command.name);
+      return fail(Code::invalid, "{}: unknown option '{}'{} (see furlong {} --help)", command.name, name,
+                  did_you_mean(name, names), command.name);
     }
   }
-  return fail(Code::invalid, "furlong {}: too many arguments: '{}' (see furlong {} --help)", command.name,
+  return fail(Code::invalid, "{}: too many arguments: '{}' (see furlong {} --help)", command.name,
               words.empty() ? std::string() : words.back(), command.name);
 }
 
@@ -64,11 +64,10 @@ Result<Arguments> parse_arguments(const CommandSpec& command, const std::vector<
   } catch (const CLI::ExtrasError&) {
     return unknown_word(command, words);
   } catch (const CLI::ParseError& error) {
-    return fail(Code::invalid, "furlong {}: {} (see furlong {} --help)", command.name, error.what(),
-                command.name);
+    return fail(Code::invalid, "{}: {} (see furlong {} --help)", command.name, error.what(), command.name);
   }
   if (positionals.size() < required) {
-    return fail(Code::invalid, "furlong {}: {} is missing (see furlong {} --help)", command.name,
+    return fail(Code::invalid, "{}: {} is missing (see furlong {} --help)", command.name,
                 command.positionals[positionals.size()].name, command.name);
   }
   Arguments arguments;

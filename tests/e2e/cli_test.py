@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import Case, FURLONG, SOURCE  # noqa: E402
+from support import Case, FURLONG, GOOD_LOOP, SOURCE  # noqa: E402
 
 COMMANDS = ["race", "devices", "doctor", "init", "export", "knobs list", "knobs show", "knobs lint", "pack make", "pack show",
             "pack verify", "pack sign", "pack keygen", "quarantine list", "quarantine clear", "completion", "version"]
@@ -28,6 +28,62 @@ class Cli(Case):
             self.assertEqual(run.returncode, 0, command)
             self.assertIn(f"usage: furlong {command}", run.stdout)
             self.assertIn("examples:", run.stdout, command)
+
+    def test_help_of_a_command_by_its_name(self):
+        for command in ("race", "knobs lint"):
+            self.assertEqual(self.run_furlong("help", *command.split()).stdout, self.run_furlong(*command.split(), "--help").stdout)
+        self.assertEqual(self.run_furlong("help", "knobs").stdout, self.run_furlong("knobs", "--help").stdout)
+        self.assertEqual(self.run_furlong("help").stdout, self.run_furlong("--help").stdout)
+        run = self.run_furlong("help", "rcae")
+        self.assertEqual((run.returncode, "did you mean 'race'" in run.stderr), (2, True), run.stderr)
+
+    def test_help_stands_in_two_columns(self):
+        """By columns of a terminal, whatever the bytes of the characters."""
+        for command in ["", *COMMANDS]:
+            for line in self.run_furlong(*command.split(), "--help").stdout.splitlines():
+                self.assertLessEqual(len(line), 110, line)
+                head = re.match(r"  (--?\S+( \S+)?|[A-Z]+…?|[a-z]+( [a-z]+)?) {2,}\S", line)
+                if head:
+                    self.assertEqual(len(head.group(0)) - 1, 26, f"{command}: {line}")
+
+    def test_errors_say_furlong_once(self):
+        for arguments in (["race", "--budget", "3"], ["race", "a", "b"], ["init"], ["race", "--cache", "warm"]):
+            error = self.run_furlong(*arguments).stderr
+            self.assertTrue(error.startswith(f"furlong: {arguments[0]}: "), error)
+
+    def test_knobs_list_names_what_is_raced(self):
+        program = self.host_program(GOOD_LOOP)
+        run = self.run_furlong("knobs", "list", program)  # no catalogue in it: all valid points
+        self.assertIn("host: base bad\n", run.stdout)
+        listed = json.loads(self.run_furlong("knobs", "list", program, "--json").stdout)["editions"][0]
+        self.assertEqual((listed["catalogue"], listed["raced"]), ([], ["base", "bad"]))
+
+    def test_knobs_of_a_t1_file(self):
+        """The published files are counted and linted, and their notes shown; what is no T1 file is named."""
+        data = os.path.join(SOURCE, "bench/data/t1")
+        counts = {}
+        for name in sorted(os.listdir(data)):
+            if name.endswith(".json"):
+                run = self.run_furlong("knobs", "list", os.path.join(data, name), "--json")
+                self.assertEqual(run.returncode, 0, run.stderr)
+                counts[name] = json.loads(run.stdout)["editions"][0]["valid_points"]
+        self.assertEqual(counts["dedispersion_milo.json"], 11130)
+        run = self.run_furlong("knobs", "lint", os.path.join(data, "dedispersion_milo.json"))
+        self.assertIn(run.returncode, (0, 3), run.stderr)
+        self.assertNotIn("is no name", run.stdout)
+        self.write("few.json", json.dumps({"ConfigurationSpace": {
+            "TuningParameters": [{"Name": "x", "Type": "int", "Values": "[1, 2, 4]", "Default": 1},
+                                 {"Name": "y", "Type": "int", "Values": "[1, 2]", "Default": 1}],
+            "Conditions": [{"Expression": "x * y <= 4", "Parameters": ["x", "y"]}]}}))
+        run = self.run_furlong("knobs", "list", "few.json")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("base y_2 x_2 x_2-y_2 x_4\n", run.stdout)
+        self.assertEqual(self.run_furlong("knobs", "lint", "few.json").stdout, "clean\n")
+        self.write("none.json", "{}")
+        run = self.run_furlong("knobs", "list", "none.json")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("none.json", run.stderr)
+        self.assertEqual(self.run_furlong("knobs", "list", "gone.json").returncode, 2)
 
     def test_group_help(self):
         run = self.run_furlong("knobs", "--help")
@@ -89,6 +145,16 @@ class Cli(Case):
         self.assertEqual(len(host), 1)
         self.assertRegex(host[0]["silicon"]["hash"], r"^[0-9a-f]{16}$")
         self.assertNotIn(" ", host[0]["label"])
+
+    def test_the_template_of_back_ends_is_not_missed(self):
+        self.assertNotIn("null", self.run_furlong("devices").stdout)
+        self.assertIn("null", self.run_furlong("devices", "--all").stdout)
+
+    def test_doctor_fits_a_terminal(self):
+        lines = self.run_furlong("doctor").stdout.splitlines()
+        for line in lines:
+            self.assertTrue(len(line) <= 100 or len(line.split()) <= 4, line)  # one long path is not broken
+        self.assertTrue(any(line.startswith(("ok       host:0", "problem  host:0")) for line in lines), lines)
 
     def test_doctor(self):
         run = self.run_furlong("doctor", "--json")

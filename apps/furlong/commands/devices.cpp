@@ -49,6 +49,7 @@ Result<int> run(const Arguments& arguments) {
   std::string addresses;
   for (const auto& listed : registry.list()) {
     if (!listed.devices) {
+      if (listed.backend == "null" && !arguments.flag("--all")) continue;  // a template, missed by nobody
       absent[listed.backend] = listed.devices.error().text();
       absent_text += fmt::format("{}: {}\n", listed.backend, listed.devices.error().text());
       continue;

@@ -7,7 +7,6 @@
 #include "furlong/base/json.h"
 #include "furlong/base/os/memory.h"
 #include "furlong/base/os/paths.h"
-#include "furlong/base/table.h"
 #include "furlong/base/text.h"
 
 namespace furlong::app {
@@ -65,7 +64,7 @@ std::vector<Check> cpu_checks() {
   if (!load.empty()) one_minute = std::strtod(load.c_str(), nullptr);
   if (one_minute > 1) {
     checks.push_back({Level::note, "other work", fmt::format("load average {:.1f}", one_minute),
-                      "CPU races are wider in their intervals while other work runs: stop it"});
+                      "stop it before a race on the CPU, whose intervals it widens"});
   }
   return checks;
 }
@@ -110,7 +109,7 @@ Check compile_check(device::Driver& driver, const device::Facts& facts) {
 std::string absent_mend(const std::string& backend) {
   if (backend == "opencl")
     return "for the CPU: apt-get install pocl-opencl-icd; for a card: its vendor's OpenCL package";
-  if (backend == "cuda") return "needs an NVIDIA card and driver; without one nothing is to be done";
+  if (backend == "cuda") return "nothing, unless an NVIDIA card is here: then install its driver";
   if (backend == "host") return "apt-get install g++";
   return "";
 }
@@ -157,17 +156,20 @@ Result<int> run(const Arguments& arguments) {
   const auto checks = all_checks();
   bool problem = false;
   Json list = Json::array();
-  Table table;
-  for (const char* heading : {"", "what", "finding", "what to do"}) table.column(heading);
+  std::string text;
   for (const Check& check : checks) {
     problem |= check.level == Level::problem;
     list.push_back(Json{{"level", level_word(check.level)},
                         {"what", check.what},
                         {"finding", check.finding},
                         {"mend", check.mend}});
-    table.row({std::string(level_word(check.level)), check.what, check.finding, check.mend});
+    // No table: findings are sentences of a compiler or a driver, wider than any terminal.
+    const std::string head = fmt::format("{:<8} {:<11}", level_word(check.level), check.what);
+    std::string finding = wrap(check.finding, head.size() + 1);
+    text += finding.replace(0, head.size(), head);
+    if (!check.mend.empty()) text += wrap("to do: " + check.mend, head.size() + 1);
   }
-  print_out(arguments.flag("--json") ? json_pretty(Json{{"schema", 1}, {"checks", list}}) : table.text());
+  print_out(arguments.flag("--json") ? json_pretty(Json{{"schema", 1}, {"checks", list}}) : text);
   return problem ? exit_failed : exit_ok;
 }
 
