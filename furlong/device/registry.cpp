@@ -119,16 +119,28 @@ std::vector<Registry::Listed> Registry::list() const {
   return listed;
 }
 
-Result<std::unique_ptr<Device>> Registry::open(std::string_view address) const {
-  if (address.empty() || address == "auto") {
-    for (std::string_view backend : kPreference) {
-      Driver* driver = find(backend);
-      if (driver == nullptr) continue;
-      const Result<std::vector<Facts>> devices = driver->list();
-      if (devices && !devices->empty()) return driver->open(devices->front().index);
+Result<std::unique_ptr<Device>> Registry::open_best() const {
+  Driver* fallback = nullptr;
+  int fallback_index = 0;
+  for (std::string_view backend : kPreference) {
+    Driver* driver = find(backend);
+    if (driver == nullptr) continue;
+    const Result<std::vector<Facts>> devices = driver->list();
+    if (!devices) continue;
+    // OpenCL often lists the CPU (PoCL) before the cards.
+    for (const Facts& facts : *devices) {
+      if (!facts.runs_on_host_cpu) return driver->open(facts.index);
+      if (fallback != nullptr) continue;
+      fallback = driver;
+      fallback_index = facts.index;
     }
-    return fail(Code::unavailable, "no device was found ({})", what_is_there(list()));
   }
+  if (fallback != nullptr) return fallback->open(fallback_index);
+  return fail(Code::unavailable, "no device was found ({})", what_is_there(list()));
+}
+
+Result<std::unique_ptr<Device>> Registry::open(std::string_view address) const {
+  if (address.empty() || address == "auto") return open_best();
   const std::string_view word = address.substr(0, address.find(':'));
   if (const Served* row = served(word); row != nullptr && find(word) == nullptr) {
     if (Driver* driver = find(row->backend)) {

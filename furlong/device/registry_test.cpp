@@ -11,7 +11,9 @@ using ::testing::HasSubstr;
 // Opens nothing: the error's text says what would have been opened.
 class FakeDriver : public Driver {
  public:
-  FakeDriver(std::string name, int devices) : name_(std::move(name)), devices_(devices) {}
+  /// The first `on_cpu` of the devices are the host's CPU.
+  FakeDriver(std::string name, int devices, int on_cpu = 0)
+      : name_(std::move(name)), devices_(devices), on_cpu_(on_cpu) {}
   std::string_view name() const override { return name_; }
   Result<std::vector<Facts>> list() override {
     if (devices_ < 0) return fail(Code::unavailable, "no loader for {}", name_);
@@ -21,6 +23,7 @@ class FakeDriver : public Driver {
       facts.back().backend = name_;
       facts.back().index = i;
       facts.back().label = fmt::format("Card_{}", i);
+      facts.back().runs_on_host_cpu = i < on_cpu_;
     }
     return facts;
   }
@@ -31,6 +34,7 @@ class FakeDriver : public Driver {
  private:
   std::string name_;
   int devices_;
+  int on_cpu_;
 };
 
 std::string open(const Registry& registry, std::string_view address, Code code) {
@@ -61,6 +65,18 @@ TEST(Registry, PrefersCardsAndNeverTakesSimOrNullByItself) {
   EXPECT_THAT(none, HasSubstr("no loader for host"));
   EXPECT_THAT(none, HasSubstr("sim:0 (Card_0)"));
   EXPECT_EQ(open(with({{"sim", 1}}), "sim", Code::internal), "opened sim:0");
+}
+
+TEST(Registry, TakesACardThatIsListedBehindTheCpu) {
+  Registry registry;
+  registry.add(std::make_unique<FakeDriver>("host", 1, 1));
+  registry.add(std::make_unique<FakeDriver>("opencl", 3, 2));
+  EXPECT_EQ(open(registry, "auto", Code::internal), "opened opencl:2");
+  Registry cpus;
+  cpus.add(std::make_unique<FakeDriver>("host", 1, 1));
+  cpus.add(std::make_unique<FakeDriver>("opencl", 2, 2));
+  EXPECT_EQ(open(cpus, "auto", Code::internal), "opened opencl:0");
+  EXPECT_EQ(open(cpus, "opencl", Code::internal), "opened opencl:0");
 }
 
 TEST(Registry, SaysWhatIsThereWhenADeviceIsNot) {
