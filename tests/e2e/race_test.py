@@ -1,5 +1,6 @@
 """Races through the real program: decisions, planted faults, quarantine, Ctrl-C."""
 import glob
+import html
 import json
 import os
 import re
@@ -96,9 +97,17 @@ class Race(Case):
         self.assertNotIn("to do:", run.stdout)  # more seconds would not help
 
     def test_too_small_a_budget_says_what_to_do(self):
-        run = self.race_on_sim("--race-budget-s", "2", environment=self.sim(compile_ms=400, timing={"base_ms": 300}))
+        run = self.race_on_sim("--race-budget-s", "2", "--json", "race.json", "--report", "race.html",
+                               environment=self.sim(compile_ms=400, timing={"base_ms": 300}))
         self.assertEqual(run.returncode, 3, run.stdout)
         self.assertIn("to do: give it more seconds (--race-budget-s)", run.stdout)
+        page = self.read(self.path("race.html"))
+        self.assertIn("To do: give it more seconds (--race-budget-s)", page)
+        notes = json.loads(self.read(self.path("race.json")))["notes"]
+        self.assertGreater(len(notes), 0)
+        for note in notes:
+            self.assertIn("note: " + note + "\n", run.stdout)
+            self.assertIn("Note: " + html.escape(note, quote=False), page)
 
     def test_the_best_so_far_is_marked(self):
         close = self.sim(timing={"gain": {"u2-ldg": 0.031, "ldg": 0.029}, "noise": 0.002, "window_noise": 0.004})

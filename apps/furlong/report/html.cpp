@@ -313,6 +313,10 @@ std::string html_report(const program::Instance& instance, const race::Outcome& 
       html_escape(instance.program().name), kStyle, html_escape(device.label), html_escape(device.address()),
       html_escape(device.driver), html_escape(device.compiler), html_escape(page.date),
       html_escape(outcome.sentence), html_escape(race::explain(instance, outcome)));
+  for (const std::string& note : outcome.notes)
+    out += fmt::format("<p class=\"dim\">Note: {}</p>\n", html_escape(note));
+  if (const std::string hint = budget_hint(outcome); !hint.empty())
+    out += fmt::format("<p class=\"dim\">To do: {}</p>\n", html_escape(hint));
   out += section("Gain over base",
                  "Dot: estimate; line: interval that holds at every heat at once; dashed: the threshold. "
                  "Orange: eliminated.",

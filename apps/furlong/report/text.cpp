@@ -80,15 +80,6 @@ std::string long_reasons(const race::Outcome& outcome) {
   return out.empty() ? out : out + "\n";
 }
 
-/// What to do when the budget was too short.
-std::string budget_hint(const race::Outcome& outcome) {
-  const bool unfinished =
-      outcome.verdict_word == "out-of-budget" || (!outcome.variants[0].rate && outcome.dropped_heats == 0);
-  return unfinished
-             ? "to do: give it more seconds (--race-budget-s), or fewer variants to race (--variants)\n"
-             : "";
-}
-
 std::string_view phase_word(race::Phase phase) {
   switch (phase) {
     case race::Phase::build:
@@ -147,6 +138,12 @@ std::vector<std::size_t> by_gain(const race::Outcome& outcome) {
   return order;
 }
 
+std::string budget_hint(const race::Outcome& outcome) {
+  const bool unfinished =
+      outcome.verdict_word == "out-of-budget" || (!outcome.variants[0].rate && outcome.dropped_heats == 0);
+  return unfinished ? "give it more seconds (--race-budget-s), or fewer variants to race (--variants)" : "";
+}
+
 std::string race_table(const program::Instance& instance, const race::Outcome& outcome) {
   using Align = Table::Align;
   const auto& work = instance.program().work;
@@ -193,7 +190,8 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
                      outcome.compile_ms / 1e3, (outcome.trial_ms + outcome.gate_ms) / 1e3,
                      outcome.paused_ms / 1e3, outcome.total_ms / 1e3);
   for (const std::string& note : outcome.notes) out += "note: " + note + "\n";
-  return out + budget_hint(outcome);
+  if (const std::string hint = budget_hint(outcome); !hint.empty()) out += "to do: " + hint + "\n";
+  return out;
 }
 
 std::string pareto_table(const program::Instance& instance, const race::Outcome& outcome) {

@@ -22,6 +22,9 @@ std::string standing(const race::Outcome& outcome, std::size_t i);
 /// comparable on a device that drifts.
 std::vector<std::size_t> by_gain(const race::Outcome& outcome);
 
+/// What to do when the budget was too short for an answer; empty when it was not.
+std::string budget_hint(const race::Outcome& outcome);
+
 /// The table, the decision below it, in full whatever reason the table cuts, and what to do when the budget
 /// ended the race.
 std::string race_table(const program::Instance& instance, const race::Outcome& outcome);
