@@ -101,6 +101,10 @@ class Race(Case):
                                environment=self.sim(compile_ms=400, timing={"base_ms": 300}))
         self.assertEqual(run.returncode, 3, run.stdout)
         self.assertIn("to do: give it more seconds (--race-budget-s)", run.stdout)
+        # What had no turn is not called wrong, whichever stage the budget ended at.
+        late = [v for v in json.loads(self.read(self.path("race.json")))["variants"] if v["exit"] != "in"]
+        self.assertGreater(len(late), 8)
+        self.assertEqual(run.stdout.count(" no time "), len(late), run.stdout)
         page = self.read(self.path("race.html"))
         self.assertIn("To do: give it more seconds (--race-budget-s)", page)
         notes = json.loads(self.read(self.path("race.json")))["notes"]

@@ -13,8 +13,8 @@ namespace furlong::app {
 /// "118.3", with enough digits for 4 significant ones; "2.087e9" from a million on.
 std::string rate_text(const program::WorkSpec& work, double units_per_second);
 
-/// How variant i stands: "winner", "best so far" (the budget ended the race), "in", "not timed", or why it is
-/// out in a word or two.
+/// How variant i stands: "winner", "best so far" (the budget ended the race), "in", "not timed", "no time"
+/// (the budget had none for it), or why it is out in a word or two.
 std::string standing(const race::Outcome& outcome, std::size_t i);
 
 /// Indices of all variants, the largest gain over base first, those without a rate last. By gain and not by

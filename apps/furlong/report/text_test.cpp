@@ -64,5 +64,25 @@ TEST(Standing, OnlyAFinishedRaceHasAWinner) {
   EXPECT_EQ(standing(outcome, 0), "in");
 }
 
+TEST(BudgetHint, OnlyWhereMoreTimeWouldTellMore) {
+  race::Outcome outcome;
+  outcome.variants = {timed("base", 0), untimed("bad", race::Exit::gate)};
+  outcome.verdict_word = "none";
+  EXPECT_EQ(budget_hint(outcome), "");  // the only other variant is wrong
+  outcome.verdict_word = "dead-heat";
+  EXPECT_EQ(budget_hint(outcome), "");
+  outcome.verdict_word = "out-of-budget";
+  EXPECT_NE(budget_hint(outcome), "");
+  outcome.verdict_word = "none";
+  outcome.variants[1].exit = race::Exit::launch;
+  outcome.variants[1].why = "not timed: budget";
+  EXPECT_NE(budget_hint(outcome), "");
+  EXPECT_EQ(standing(outcome, 1), "no time");
+  outcome.variants = {untimed("base", race::Exit::none)};
+  EXPECT_NE(budget_hint(outcome), "");
+  outcome.dropped_heats = 40;  // throttled: more seconds change nothing
+  EXPECT_EQ(budget_hint(outcome), "");
+}
+
 }  // namespace
 }  // namespace furlong::app
