@@ -14,6 +14,7 @@ std::vector<std::string> first_words() {
     const std::string word = split(command.name, ' ').front();
     if (seen.insert(word).second) words.push_back(word);
   }
+  words.push_back("help");
   return words;
 }
 
@@ -79,9 +80,15 @@ std::string bash_script() {
   out += "    esac\n    return\n  fi\n  case \"$command\" in\n";
   for (const CommandSpec& command : commands()) {
     if (command.hidden || command.positionals.empty()) continue;
-    out += fmt::format("    '{}') COMPREPLY=($(compgen -f -W '{}' -- \"$current\")) ;;\n", command.name,
-                       join(command.positionals.front().choices, " "));
+    const PositionalSpec& positional = command.positionals.front();
+    const std::string_view paths = positional.complete == "file"     ? "-f "
+                                   : positional.complete == "folder" ? "-d "
+                                                                     : "";
+    out += fmt::format("    '{}') COMPREPLY=($(compgen {}-W '{}' -- \"$current\")) ;;\n", command.name, paths,
+                       join(positional.choices, " "));
   }
+  out +=
+      fmt::format("    help) COMPREPLY=($(compgen -W '{}' -- \"$current\")) ;;\n", join(first_words(), " "));
   out += "  esac\n}\ncomplete -o filenames -F _furlong furlong\n";
   return out;
 }
@@ -104,7 +111,9 @@ std::string zsh_script() {
     if (command.hidden) continue;
     for (const OptionSpec& option : command.options) {
       if (option.value_name.empty()) continue;
-      std::string action = "_files";
+      std::string action = option.complete == "file"     ? "_files"
+                           : option.complete == "folder" ? "_files -/"
+                                                         : ":";
       if (!option.choices.empty()) action = "compadd -- " + join(option.choices, " ");
       if (option.complete == "device") action = "compadd -- $(furlong devices --addresses 2>/dev/null)";
       out += fmt::format("    '{}:{}') {}; return ;;\n", command.name, option.name, action);
@@ -115,14 +124,25 @@ std::string zsh_script() {
     if (command.hidden) continue;
     out += fmt::format("      '{}') compadd -- {} ;;\n", command.name, join(option_words(command), " "));
   }
-  out += "    esac\n    return\n  fi\n  _files\n}\ncompdef _furlong furlong\n";
+  out += "    esac\n    return\n  fi\n  case $command in\n";
+  for (const CommandSpec& command : commands()) {
+    if (command.hidden || command.positionals.empty()) continue;
+    const PositionalSpec& positional = command.positionals.front();
+    std::vector<std::string> actions;
+    if (!positional.choices.empty()) actions.push_back("compadd -- " + join(positional.choices, " "));
+    if (positional.complete == "file") actions.emplace_back("_files");
+    if (positional.complete == "folder") actions.emplace_back("_files -/");
+    if (!actions.empty()) out += fmt::format("    '{}') {} ;;\n", command.name, join(actions, "; "));
+  }
+  out += fmt::format("    help) compadd -- {} ;;\n", join(first_words(), " "));
+  out += "  esac\n}\ncompdef _furlong furlong\n";
   return out;
 }
 
 std::string fish_script() {
   std::string out = "# fish completion for furlong: furlong completion fish | source\n";
   for (const std::string& word : first_words()) {
-    out += fmt::format("complete -c furlong -n __fish_use_subcommand -a {}\n", word);
+    out += fmt::format("complete -c furlong -f -n __fish_use_subcommand -a {}\n", word);
     const auto seconds = second_words(word);
     if (!seconds.empty()) {
       out += fmt::format(
@@ -136,15 +156,24 @@ std::string fish_script() {
     const auto parts = split(command.name, ' ');
     std::string condition = "__fish_seen_subcommand_from " + parts[0];
     if (parts.size() == 2) condition += "; and __fish_seen_subcommand_from " + parts[1];
+    if (command.positionals.empty() || command.positionals.front().complete.empty())
+      out += fmt::format("complete -c furlong -f -n '{}'\n", condition);
+    if (!command.positionals.empty() && !command.positionals.front().choices.empty())
+      out += fmt::format("complete -c furlong -n '{}' -a '{}'\n", condition,
+                         join(command.positionals.front().choices, " "));
     for (const OptionSpec& option : command.options) {
       std::string line = fmt::format("complete -c furlong -n '{}' -l {} -d '{}'", condition,
                                      option.name.substr(2), replace_all(option.help, "'", "\\'"));
-      if (!option.value_name.empty()) line += " -r";
+      // -r: a value, by default a file; -x: a value that is no file.
+      const bool path = option.complete == "file" || option.complete == "folder";
+      if (!option.value_name.empty()) line += path ? " -r" : " -x";
       if (!option.choices.empty()) line += fmt::format(" -a '{}'", join(option.choices, " "));
       if (option.complete == "device") line += " -a '(furlong devices --addresses 2>/dev/null)'";
       out += line + "\n";
     }
   }
+  out += fmt::format("complete -c furlong -f -n '__fish_seen_subcommand_from help' -a '{}'\n",
+                     join(first_words(), " "));
   return out;
 }
 

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -122,9 +123,33 @@ class Cli(Case):
         self.assertEqual(subprocess.run(["bash"], input=probe, text=True, capture_output=True).stdout.strip(), "--cache")
         probe = script + '\nCOMP_WORDS=(furlong race --cache ""); COMP_CWORD=3; _furlong; echo "${COMPREPLY[@]}"\n'
         self.assertEqual(subprocess.run(["bash"], input=probe, text=True, capture_output=True).stdout.strip(), "hot cold")
-        for shell in ("zsh", "fish"):
-            self.assertIn("furlong", self.run_furlong("completion", shell).stdout)
+        for words, wanted in ((["completion", ""], "bash zsh fish"), (["help", "rac"], "race"), (["hel"], "help")):
+            probe = script + f"\nCOMP_WORDS=(furlong {' '.join(word or chr(34) * 2 for word in words)}); COMP_CWORD={len(words)}; "
+            probe += '_furlong; echo "${COMPREPLY[@]}"\n'
+            done = subprocess.run(["bash"], input=probe, text=True, capture_output=True, cwd=self.folder)
+            self.assertEqual(done.stdout.strip(), wanted, words)
         self.assertEqual(self.run_furlong("completion", "tcsh").returncode, 2)
+
+    def test_completion_offers_files_only_for_files(self):
+        self.write("some.file", "")
+        zsh = self.run_furlong("completion", "zsh").stdout
+        fish = self.run_furlong("completion", "fish").stdout
+        for option, files in (("--report", True), ("--json", True), ("--cache", False), ("--seed", False), ("--device", False)):
+            line = re.search(rf"'race:{option}\'\) (.*); return", zsh).group(1)
+            self.assertEqual("_files" in line, files, line)
+            line = re.search(rf"^complete .*from race' -l {option[2:]} .*$", fish, re.MULTILINE).group(0)
+            self.assertEqual(" -r" in line, files, line)
+            self.assertEqual(" -x" in line, not files, line)
+        if shutil.which("zsh"):
+            self.assertEqual(subprocess.run(["zsh", "-n"], input=zsh, text=True).returncode, 0)
+        if shutil.which("fish"):
+            environment = {**self.environment, "HOME": self.folder}
+            for line, wanted in (("furlong race --cache ", ["cold", "hot"]), ("furlong knobs ", ["lint", "list", "show"]),
+                                 ("furlong completion ", ["bash", "fish", "zsh"]), ("furlong race --report ", ["some.file"])):
+                run = subprocess.run(["fish", "-c", f"{fish}\ncomplete -C '{line}'"], text=True, capture_output=True, cwd=self.folder,
+                                     env=environment)
+                said = [entry.split("\t")[0] for entry in run.stdout.splitlines() if entry.split("\t")[0][-1] != "/"]
+                self.assertEqual(sorted(said), wanted, line)
 
     def test_generated_pages_are_current(self):
         with tempfile.TemporaryDirectory() as folder:
