@@ -30,7 +30,7 @@ struct RecordFile {
 /// Never fails: what is damaged is in `problems`. Empty lines are skipped. `name` is the file's, for
 /// messages.
 RecordFile parse_records(std::string_view text, std::string_view name);
-/// `exhausted` when the file is larger than `max_bytes`; else as Files::read.
+/// Errors as Files::read: `invalid` when the file is larger than `max_bytes`, or no regular file.
 Result<RecordFile> read_records(Files& files, const std::filesystem::path& file,
                                 std::size_t max_bytes = 1u << 30);
 

@@ -113,7 +113,7 @@ TEST_F(RecordsOnDisk, AreReadBackInOrder) {
   const RecordFile read = read_records(system_files(), path()).value();
   EXPECT_EQ(read.records, records);
   EXPECT_TRUE(read.problems.empty());
-  EXPECT_EQ(read_records(system_files(), path(), 10).error().code(), Code::exhausted);
+  EXPECT_EQ(read_records(system_files(), path(), 10).error().code(), Code::invalid);
   EXPECT_EQ(read_records(system_files(), path() / "absent").error().code(), Code::unavailable);
 }
 

@@ -115,26 +115,16 @@ Status sync_folder(const fs::path& folder) {
 class SystemFiles : public Files {
  public:
   Result<std::string> read(const fs::path& path, std::size_t max_bytes) override {
-    Descriptor descriptor(open_retrying(path, O_RDONLY));
-    if (descriptor.get() < 0) return system_error(path, "opening", errno);
-    struct stat info{};
-    if (::fstat(descriptor.get(), &info) != 0) return system_error(path, "opening", errno);
-    if (S_ISDIR(info.st_mode)) return fail(Code::invalid, "{}: is a folder, not a file", path.string());
     std::string bytes;
-    // The size is a hint only: /proc says 0, and a file may grow while it is read.
-    std::size_t chunk = std::clamp<std::size_t>(static_cast<std::size_t>(info.st_size) + 1, 4096, 1u << 24);
-    for (;;) {
-      const std::size_t have = bytes.size();
-      bytes.resize(have + chunk);
-      const ssize_t got = ::read(descriptor.get(), bytes.data() + have, chunk);
-      const int number = errno;
-      bytes.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
-      if (got < 0 && number == EINTR) continue;
-      if (got < 0) return system_error(path, "reading", number);
-      if (got == 0) return bytes;
-      if (bytes.size() > max_bytes)
-        return fail(Code::exhausted, "{}: is larger than the {} bytes allowed", path.string(), max_bytes);
-    }
+    FURLONG_CHECK(for_each_chunk(path, max_bytes, [&](std::string_view chunk) { bytes += chunk; }));
+    return bytes;
+  }
+
+  Result<Digest> hash(const fs::path& path, std::size_t max_bytes) override {
+    Hasher hasher;
+    FURLONG_CHECK(
+        for_each_chunk(path, max_bytes, [&](std::string_view chunk) { hasher.add(as_bytes(chunk)); }));
+    return hasher.finish();
   }
 
   Status write_atomic(const fs::path& path, std::string_view bytes) override {
@@ -171,6 +161,45 @@ class SystemFiles : public Files {
   }
 
  private:
+  template <class Use>
+  static Status for_each_chunk(const fs::path& path, std::size_t max_bytes, Use use) {
+    // Not blocking: the opening of a pipe would wait for its writer. Regular files know no difference.
+    Descriptor descriptor(open_retrying(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+    const int number = errno;
+    struct stat info{};
+    if (descriptor.get() < 0) {
+      // A socket cannot be opened at all.
+      if (number == ENXIO && ::stat(path.c_str(), &info) == 0) return no_file(path, info.st_mode);
+      return system_error(path, "opening", number);
+    }
+    if (::fstat(descriptor.get(), &info) != 0) return system_error(path, "opening", errno);
+    if (!S_ISREG(info.st_mode)) return no_file(path, info.st_mode);
+    const auto too_large = [&] {
+      return fail(Code::invalid, "{}: is larger than the {} bytes allowed", path.string(), max_bytes);
+    };
+    // The size is a hint only: /proc says 0, and a file may grow while it is read.
+    if (info.st_size > 0 && static_cast<std::uint64_t>(info.st_size) > max_bytes) return too_large();
+    std::string buffer(std::clamp<std::size_t>(static_cast<std::size_t>(info.st_size) + 1, 4096, 1u << 20),
+                       '\0');
+    for (std::size_t total = 0;;) {
+      const ssize_t got = ::read(descriptor.get(), buffer.data(), buffer.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return system_error(path, "reading", errno);
+      if (got == 0) return {};
+      total += static_cast<std::size_t>(got);
+      if (total > max_bytes) return too_large();
+      use(std::string_view(buffer).substr(0, static_cast<std::size_t>(got)));
+    }
+  }
+
+  static Error no_file(const fs::path& path, mode_t mode) {
+    if (S_ISDIR(mode)) return fail(Code::invalid, "{}: is a folder, not a file", path.string());
+    return fail(Code::invalid, "{}: is a {}, not a file: give a regular file", path.string(),
+                S_ISFIFO(mode)   ? "pipe"
+                : S_ISSOCK(mode) ? "socket"
+                                 : "device");
+  }
+
   static Status write(fs::path path, std::string_view bytes, bool secret) {
     FURLONG_TRY(path, follow_links(path));
     struct stat info{};
@@ -218,8 +247,16 @@ class SystemFiles : public Files {
 
   // A pipe or a terminal: there are no old bytes to lose, and replacing /dev/null would be a disaster.
   static Status write_directly(const fs::path& path, std::string_view bytes) {
-    Descriptor descriptor(open_retrying(path, O_WRONLY));
+    // Not blocking: the opening of a pipe would wait for a reader, who may never come.
+    Descriptor descriptor(open_retrying(path, O_WRONLY | O_NONBLOCK | O_NOCTTY));
+    if (descriptor.get() < 0 && errno == ENXIO)
+      return fail(Code::invalid, "{}: is a pipe or socket that nobody reads: start its reader first",
+                  path.string());
     if (descriptor.get() < 0) return system_error(path, "opening", errno);
+    // A reader who is there may be slower than we are.
+    const int flags = ::fcntl(descriptor.get(), F_GETFL);
+    if (flags < 0 || ::fcntl(descriptor.get(), F_SETFL, flags & ~O_NONBLOCK) < 0)
+      return system_error(path, "opening", errno);
     if (const int number = write_all(descriptor.get(), bytes); number != 0)
       return system_error(path, "writing", number);
     return {};
@@ -251,7 +288,7 @@ Result<std::string> FakeFiles::read(const fs::path& path, std::size_t max_bytes)
   if (found == files_.end())
     return fail(Code::unavailable, "{}: opening: No such file or directory", path.string());
   if (found->second.size() > max_bytes)
-    return fail(Code::exhausted, "{}: is larger than the {} bytes allowed", path.string(), max_bytes);
+    return fail(Code::invalid, "{}: is larger than the {} bytes allowed", path.string(), max_bytes);
   return found->second;
 }
 
@@ -371,6 +408,19 @@ std::size_t remove_abandoned_folders(const fs::path& parent, double older_than_s
   return removed;
 }
 
+bool remove_folder_stubbornly(const fs::path& folder) {
+  constexpr int kAttempts = 100;
+  constexpr std::int64_t kPause_ns = 5'000'000;
+  for (int attempt = 1;; ++attempt) {
+    std::error_code error;
+    fs::remove_all(folder, error);
+    // What came in between the listing and the removing makes the folder "not empty"; all else stays so.
+    if (!error || error.value() == ENOENT) return true;
+    if ((error.value() != ENOTEMPTY && error.value() != EEXIST) || attempt == kAttempts) return false;
+    system_clock().sleep_ns(kPause_ns);
+  }
+}
+
 }  // namespace internal
 
 TemporaryFolder::TemporaryFolder(fs::path path) : path_(std::move(path)) {}
@@ -401,8 +451,7 @@ Result<TemporaryFolder> TemporaryFolder::make(std::string_view prefix) {
 
 TemporaryFolder::~TemporaryFolder() {
   if (path_.empty()) return;
-  std::error_code ignored;  // what cannot be removed now is the system's to clean
-  fs::remove_all(path_, ignored);
+  static_cast<void>(internal::remove_folder_stubbornly(path_));  // what stays is the system's to clean
   let_folder_go(path_);
   unregister_from_cleanup(path_);
 }

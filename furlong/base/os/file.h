@@ -12,21 +12,28 @@
 
 #include "furlong/base/bytes.h"
 #include "furlong/base/error.h"
+#include "furlong/base/hash.h"
 
 namespace furlong {
 
 /// Errors name the path: absent → unavailable, no permission or read-only → denied, disk full →
-/// exhausted, a folder where a file is wanted → invalid, else internal. Implementations are thread
+/// exhausted, a folder or pipe where a file is wanted → invalid, else internal. Implementations are thread
 /// safe.
 class Files {
  public:
   virtual ~Files() = default;
-  /// Whole file; `exhausted` when it is larger than `max_bytes`.
+  /// Whole file; `invalid` when it is larger than `max_bytes`, and when it is no regular file: a pipe or a
+  /// device could be waited for, or read, for ever.
   virtual Result<std::string> read(const std::filesystem::path& path, std::size_t max_bytes = 1u << 30) = 0;
+  /// BLAKE2b-256 of the whole file, with the errors of read, but in constant memory.
+  virtual Result<Digest> hash(const std::filesystem::path& path, std::size_t max_bytes = 1u << 30) {
+    FURLONG_TRY(const std::string bytes, read(path, max_bytes));
+    return blake2b_256(bytes);
+  }
   /// Temporary file in the same folder, fsync, rename, fsync of the folder: a reader sees the old
   /// bytes or the new ones, also after a crash. Parent folders are made. The temporary file is
   /// removed on failure. The mode of an existing file is kept, a symbolic link is followed, and what is
-  /// no regular file (/dev/stdout) is written to directly.
+  /// no regular file (/dev/stdout) is written to directly; a pipe that nobody reads is `invalid`.
   virtual Status write_atomic(const std::filesystem::path& path, std::string_view bytes) = 0;
   /// As write_atomic, but only this user may read the file (mode 0600): for secret keys.
   virtual Status write_atomic_secret(const std::filesystem::path& path, std::string_view bytes) {

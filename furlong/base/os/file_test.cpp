@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -69,7 +73,7 @@ TEST_P(EveryFiles, ReadIsBounded) {
   EXPECT_EQ(*files().read(at("f"), 5), "12345");
   const auto large = files().read(at("f"), 4);
   ASSERT_FALSE(large);
-  EXPECT_EQ(large.error().code(), Code::exhausted);
+  EXPECT_EQ(large.error().code(), Code::invalid);
 }
 
 TEST_P(EveryFiles, ListsSortedAndRemovesTrees) {
@@ -216,12 +220,70 @@ TEST_F(RealFiles, FollowsLinksAndWritesToPipes) {
   ASSERT_TRUE(system_files().write_atomic(at("dangling"), "g"));
   EXPECT_EQ(*system_files().read(at("real/g")), "g");
   ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0);
+  // Who reads is slow, and the pipe holds less than what is written.
+  const std::string much(1u << 20, 'm');
+  const int reading = open(at("pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reading, 0);
+  ASSERT_EQ(fcntl(reading, F_SETFL, 0), 0);
   std::string got;
-  std::jthread reader([&] { got = *system_files().read(at("pipe")); });
-  ASSERT_TRUE(system_files().write_atomic(at("pipe"), "through"));
-  reader.join();
-  EXPECT_EQ(got, "through");
+  Status written;
+  std::jthread writer([&] { written = system_files().write_atomic(at("pipe"), much); });
+  std::array<char, 4096> some;
+  for (ssize_t count = 1; got.size() < much.size() && count > 0;)
+    if ((count = read(reading, some.data(), some.size())) > 0)
+      got.append(some.data(), static_cast<std::size_t>(count));
+    else if (got.empty())
+      count = 1;  // the writer is not there yet
+  writer.join();
+  close(reading);
+  ASSERT_TRUE(written) << written.error().text();
+  EXPECT_EQ(got, much);
   EXPECT_TRUE(fs::is_fifo(at("pipe")));
+}
+
+// Each of these would be waited for, or read, for ever.
+TEST_F(RealFiles, WhatIsNoFileIsRefusedAtOnce) {
+  ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", at("link"));
+  const int socket_number = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = at("s").string();
+  ASSERT_LT(name.size(), sizeof address.sun_path);
+  std::memcpy(address.sun_path, name.c_str(), name.size());
+  ASSERT_EQ(bind(socket_number, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  for (const auto& [path, word] : {std::pair{at("pipe"), "is a pipe"},
+                                   {at("link"), "is a pipe"},
+                                   {at("s"), "is a socket"},
+                                   {fs::path("/dev/zero"), "is a device"},
+                                   {folder_.path(), "is a folder"}}) {
+    const auto read = system_files().read(path);
+    const auto hash = system_files().hash(path);
+    ASSERT_FALSE(read || hash) << path;
+    EXPECT_EQ(read.error().code(), Code::invalid) << path;
+    EXPECT_THAT(read.error().text(), HasSubstr(path.string() + ": " + word));
+    EXPECT_EQ(hash.error().text(), read.error().text());
+  }
+  for (const char* unread : {"pipe", "link", "s"}) {
+    const Status written = system_files().write_atomic(at(unread), "x");
+    ASSERT_FALSE(written) << unread;
+    EXPECT_EQ(written.error().code(), Code::invalid) << written.error().text();
+    EXPECT_THAT(written.error().text(), HasSubstr("nobody reads"));
+  }
+  close(socket_number);
+}
+
+TEST_F(RealFiles, AHugeFileIsRefusedUnreadAndHashedInPieces) {
+  std::ofstream(at("sparse")) << "x";
+  fs::resize_file(at("sparse"), std::uintmax_t{1} << 40);
+  EXPECT_EQ(system_files().read(at("sparse")).error().code(), Code::invalid);
+  EXPECT_EQ(system_files().hash(at("sparse")).error().code(), Code::invalid);
+  const std::string bytes = std::string(5'000'000, 'a') + "end";
+  ASSERT_TRUE(system_files().write_atomic(at("f"), bytes));
+  EXPECT_EQ(*system_files().hash(at("f")), blake2b_256(bytes));
+  EXPECT_EQ(*system_files().hash(at("f"), bytes.size()), blake2b_256(bytes));
+  EXPECT_EQ(system_files().hash(at("f"), bytes.size() - 1).error().code(), Code::invalid);
+  EXPECT_EQ(*system_files().read(at("f"), bytes.size()), bytes);
 }
 
 TEST_F(RealFiles, ReadsWhatHasNoSize) {
@@ -284,6 +346,23 @@ TEST(TemporaryFolder, OfAKilledProgramIsRemovedLater) {
   living.reset();
   EXPECT_FALSE(fs::exists(living_path));
   EXPECT_EQ(internal::remove_abandoned_folders(here.path() / "absent", 0), 0u);
+}
+
+TEST(TemporaryFolder, IsRemovedWhileSomebodyStillFillsIt) {
+  fs::path path;
+  std::thread filler;
+  std::atomic<int> made{0};
+  {
+    const auto folder = TemporaryFolder::make("furlong-test").value();
+    path = folder.path();
+    filler = std::thread([&] {
+      // As a compiler that goes on until the signal reaches it; it ends by itself when the folder is gone.
+      for (int i = 0; i < 1000 && std::ofstream(path / std::to_string(i)).is_open(); ++i) ++made;
+    });
+    while (made == 0) std::this_thread::yield();
+  }
+  filler.join();
+  EXPECT_FALSE(fs::exists(path));
 }
 
 TEST(TemporaryFolder, StandsUnderTmpdir) {

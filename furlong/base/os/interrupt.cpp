@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "furlong/base/os/internal/abandoned.h"
+
 namespace furlong {
 namespace {
 
@@ -56,10 +58,7 @@ extern "C" void furlong_on_signal(int signal) {
   // The lock is never given back, so that no thread can register (and thus make) anything any more.
   all.mutex.lock();
   for (const int group : all.groups) ::kill(-group, SIGKILL);
-  for (const std::string& folder : all.folders) {
-    std::error_code error;
-    std::filesystem::remove_all(folder, error);
-  }
+  for (const std::string& folder : all.folders) static_cast<void>(internal::remove_folder_stubbornly(folder));
   _exit(128 + signal);
 }
 

@@ -2,11 +2,17 @@
 
 #include <dlfcn.h>
 
+#include <system_error>
 #include <utility>
 
 namespace furlong {
 
 Result<Library> Library::open(const std::filesystem::path& path) {
+  // The loader would open a pipe and wait for its writer. A bare name is looked for by the loader alone.
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (path.has_parent_path() && std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    return fail(Code::invalid, "{}: is no regular file, so no library", path.string());
   // NOW: a missing dependency shows here, not in the middle of a race. LOCAL: two host kernels may
   // use one symbol name.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

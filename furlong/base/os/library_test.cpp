@@ -1,9 +1,12 @@
 #include "furlong/base/os/library.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <utility>
 #include <vector>
+
+#include "furlong/base/os/file.h"
 
 namespace furlong {
 namespace {
@@ -27,6 +30,16 @@ TEST(Library, WhatIsNotThereIsUnavailable) {
   ASSERT_FALSE(library);
   EXPECT_EQ(library.error().code(), Code::unavailable);
   EXPECT_THAT(library.error().text(), HasSubstr("libfurlong-none.so.9"));
+}
+
+TEST(Library, APipeIsRefusedAndNotWaitedFor) {
+  const auto folder = TemporaryFolder::make("furlong-library").value();
+  const auto pipe = folder.path() / "kernel.so";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto library = Library::open(pipe);
+  ASSERT_FALSE(library);
+  EXPECT_EQ(library.error().code(), Code::invalid);
+  EXPECT_THAT(library.error().text(), HasSubstr(pipe.string()));
 }
 
 TEST(Library, OpensTheFirstOfSeveral) {

@@ -54,7 +54,7 @@ struct Search {
       bytes += content->size();
       found.push_back({*path, *std::move(content)});
       if (found.size() > kMostHeaders || bytes > kMostBytes)
-        return fail(Code::exhausted,
+        return fail(Code::invalid,
                     "the source includes more than {} headers or {} of them: give fewer include folders",
                     kMostHeaders, human_bytes(kMostBytes));
     }

@@ -44,7 +44,7 @@ Result<std::string> PackFiles::read(const std::filesystem::path& path, std::size
   const auto found = files_.find(*name);
   if (found == files_.end()) return fail(Code::unavailable, "the pack has no file '{}'", *name);
   if (found->second.size() > max_bytes)
-    return fail(Code::exhausted, "'{}' in the pack has {} bytes, more than {}", *name, found->second.size(),
+    return fail(Code::invalid, "'{}' in the pack has {} bytes, more than {}", *name, found->second.size(),
                 max_bytes);
   return found->second;
 }

@@ -10,4 +10,8 @@ namespace furlong::internal {
 /// against other processes.
 std::size_t remove_abandoned_folders(const std::filesystem::path& parent, double older_than_s);
 
+/// Removes a folder with all in it, also one in which a process that was just killed is still making files:
+/// it tries again for a moment (at most half a second). False when something stays.
+bool remove_folder_stubbornly(const std::filesystem::path& folder);
+
 }  // namespace furlong::internal
