@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "furlong/base/os/file.h"
 #include "furlong/base/text.h"
 #include "furlong/race/internal/entrant.h"
 #include "furlong/race/internal/trial_protocol.h"
@@ -70,6 +71,8 @@ class Trial {
   Clock& clock_;
   double waits_s_ = 0;
   Since start_;
+  // The children's TMPDIR: a child that is killed leaves what it was making, and it goes with this.
+  std::optional<TemporaryFolder> temporary_;
 };
 
 bool died(const Session& session) {
@@ -141,6 +144,7 @@ Result<Session> Trial::session(const std::vector<std::size_t>& variants) {
   start.argv = asked_.command;
   start.input = to_line(request) + "\n";
   start.address_space_bytes = asked_.address_space_bytes;
+  if (temporary_) start.environment.emplace_back("TMPDIR", temporary_->path().string());
   ++report_.processes;
   auto child = processes_.start(start);
   if (!child) {
@@ -266,6 +270,8 @@ Status Trial::after_death(const Session& session) {
 }
 
 Result<TrialReport> Trial::run() {
+  // Where none can be made, the child tells why when it needs one.
+  if (auto folder = TemporaryFolder::make("furlong-trial")) temporary_.emplace(*std::move(folder));
   std::deque<std::size_t> rest;
   for (std::size_t v = 0; v < asked_.variants.size(); ++v) rest.push_back(v);
   while (!rest.empty()) {

@@ -3,9 +3,13 @@
 
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <iostream>
+#include <optional>
 #include <set>
+#include <string_view>
 
+#include "furlong/base/os/file.h"
 #include "furlong/race/internal/testing.h"
 #include "furlong/race/internal/trial_protocol.h"
 
@@ -304,6 +308,45 @@ TEST(Trial, KillsTheChildWhenStopped) {
   const auto report = run_trial(system_processes(), asked, source.get_token());
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code(), Code::timeout);
+}
+
+TEST(Trial, NothingTemporaryOutlivesAChildHoweverItEnds) {
+  const auto around = TemporaryFolder::make("furlong-trial-test").value();
+  const char* const before = std::getenv("TMPDIR");
+  const std::optional<std::string> kept =
+      before != nullptr ? std::optional<std::string>(before) : std::nullopt;
+  ASSERT_EQ(setenv("TMPDIR", around.path().c_str(), 1), 0);
+  const std::string making = "read request; d=$(mktemp -d); echo half > $d/kernel.cpp; printf '%s\\n' '" +
+                             line(TrialEvent::Kind::ready) + "' '" + line(TrialEvent::Kind::begin, "base") +
+                             "'; ";
+  const std::string passing = "echo '" + line(TrialEvent::Kind::built, "base") + "'; echo '" +
+                              line(TrialEvent::Kind::passed, "base") + "'; echo '" +
+                              line(TrialEvent::Kind::end) + "'";
+  struct Way {
+    const char* name;
+    std::string script;
+    bool stops;
+  };
+  for (const Way& way : {Way{"stopped", "sleep 600", true}, Way{"dies", "kill -9 $$", false},
+                         Way{"hangs", "sleep 600", false}, Way{"passes", passing, false}}) {
+    std::stop_source source;
+    TrialAsked asked = asked_of({"base"});
+    asked.command = {"/bin/sh", "-c", making + way.script};
+    asked.timeout_s = std::string_view(way.name) == "hangs" ? 0.1 : 600;
+    bool made = false;
+    asked.doing = [&](std::size_t, const std::string&) {
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(around.path()))
+        made |= entry.path().filename() == "kernel.cpp";
+      if (way.stops) source.request_stop();
+    };
+    EXPECT_EQ(run_trial(system_processes(), asked, source.get_token()).has_value(), !way.stops) << way.name;
+    EXPECT_TRUE(made) << way.name << ": the test means nothing";
+    EXPECT_TRUE(std::filesystem::is_empty(around.path())) << way.name;
+  }
+  if (kept)
+    setenv("TMPDIR", kept->c_str(), 1);
+  else
+    unsetenv("TMPDIR");
 }
 
 // --- the race around it
