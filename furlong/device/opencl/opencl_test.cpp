@@ -425,6 +425,18 @@ TEST_F(ScriptedOpenCl, AnOffsetThatTheDeviceRefusesIsInvalid) {
   expect_error(device->launch(other), Code::invalid, "larger steps");
 }
 
+TEST(OpenClFacts, ACpusSiliconHasTheMachinesMemoryAndNotWhatIsFree) {
+  const auto driver = make_opencl_driver();
+  bool any = false;
+  for (const Facts& facts : driver->list().value_or(std::vector<Facts>{})) {
+    if (!facts.runs_on_host_cpu) continue;
+    any = true;
+    EXPECT_NEAR(static_cast<double>(facts.silicon.memory_bytes), static_cast<double>(total_memory_bytes()),
+                0.5 * (std::uint64_t{1} << 30));
+  }
+  if (!any) GTEST_SKIP() << "no CPU behind OpenCL";
+}
+
 TEST(OpenClFacts, NamesBecomeKeys) {
   EXPECT_EQ(cl::vendor_word("NVIDIA Corporation"), "NVIDIA");
   EXPECT_EQ(cl::vendor_word("Advanced Micro Devices, Inc."), "AMD");
