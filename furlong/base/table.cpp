@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "furlong/base/text.h"
+
 namespace furlong {
 namespace {
 
@@ -47,13 +49,6 @@ bool within(std::uint32_t point, const std::array<Range, N>& ranges) {
                      [&](const Range& range) { return point >= range.first && point <= range.last; });
 }
 
-// Line breaks and escape codes would tear the table: every control character becomes a space.
-std::string one_line(std::string cell) {
-  for (char& c : cell)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  return cell;
-}
-
 void put(std::string& line, const std::string& cell, std::size_t width, Table::Align align) {
   const std::string blank(width - std::min(width, display_width(cell)), ' ');
   if (align == Table::Align::right) line += blank;
@@ -89,11 +84,11 @@ std::size_t display_width(std::string_view text) {
 }
 
 void Table::column(std::string heading, Align align) {
-  columns_.push_back({one_line(std::move(heading)), align});
+  columns_.push_back({one_line(heading), align});
 }
 
 void Table::row(std::vector<std::string> cells) {
-  for (std::string& cell : cells) cell = one_line(std::move(cell));
+  for (std::string& cell : cells) cell = one_line(cell);
   rows_.push_back(std::move(cells));
 }
 

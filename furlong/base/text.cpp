@@ -183,6 +183,22 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+namespace {
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+}  // namespace
+
+std::string one_line(std::string_view text) {
+  std::string clean(text);
+  std::ranges::replace_if(clean, is_control, ' ');
+  return clean;
+}
+
+std::string without_controls(std::string_view text) {
+  std::string clean(text);
+  std::ranges::replace_if(clean, [](char c) { return is_control(c) && c != '\n'; }, ' ');
+  return clean;
+}
+
 std::string html_escape(std::string_view text) {
   std::string escaped;
   escaped.reserve(text.size());
@@ -204,7 +220,7 @@ std::string html_escape(std::string_view text) {
         escaped += "&#39;";
         break;
       default:
-        escaped += c;
+        escaped += is_control(c) && c != '\n' && c != '\t' ? ' ' : c;
     }
   }
   return escaped;

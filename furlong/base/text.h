@@ -32,7 +32,13 @@ Result<std::int64_t> parse_integer(std::string_view text);
 Result<double> parse_number(std::string_view text);
 
 bool is_valid_utf8(std::string_view text);
-/// For HTML text and attribute values.
+/// Foreign words for a terminal: every control character, which could move its cursor or hide text, as a
+/// blank.
+std::string one_line(std::string_view text);
+/// The same, but line breaks stay.
+std::string without_controls(std::string_view text);
+/// For HTML text and attribute values; control characters but tabs and line breaks, which HTML does not
+/// allow, are blanks.
 std::string html_escape(std::string_view text);
 /// "1.5 GiB", "16 MiB", "12 B".
 std::string human_bytes(std::uint64_t bytes);

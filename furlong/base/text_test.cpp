@@ -89,7 +89,19 @@ TEST(Text, Utf8) {
     EXPECT_FALSE(is_valid_utf8(bad)) << bad;
 }
 
-TEST(Text, HtmlEscape) { EXPECT_EQ(html_escape("<a b=\"c\">'&"), "&lt;a b=&quot;c&quot;&gt;&#39;&amp;"); }
+TEST(Text, HtmlEscape) {
+  EXPECT_EQ(html_escape("<a b=\"c\">'&"), "&lt;a b=&quot;c&quot;&gt;&#39;&amp;");
+  EXPECT_EQ(html_escape("a\x1b[31m\n\tb\x7f"), "a [31m\n\tb ");
+}
+
+TEST(Text, ControlCharactersBecomeBlanks) {
+  for (int c = 0; c < 256; ++c) {
+    const std::string text = {'a', static_cast<char>(c), 'b'};
+    const bool control = c < 0x20 || c == 0x7F;
+    EXPECT_EQ(one_line(text), control ? "a b" : text) << c;
+    EXPECT_EQ(without_controls(text), control && c != '\n' ? "a b" : text) << c;
+  }
+}
 
 TEST(Text, HumanBytes) {
   EXPECT_EQ(human_bytes(0), "0 B");
