@@ -10,6 +10,7 @@
 #include <set>
 
 #include "furlong/base/os/file.h"
+#include "furlong/base/os/memory.h"
 #include "furlong/device/conformance/gtest.h"
 #include "furlong/device/opencl/internal/device.h"
 #include "furlong/device/opencl/internal/facts.h"
