@@ -327,6 +327,92 @@ TEST_F(HostTest, ADamagedCacheEntryIsCompiledAnew) {
   }
 }
 
+// Most of these load, and would then crash or compute something else.
+TEST_F(HostTest, OneDamagedByteAnywhereInTheCacheIsSeen) {
+  must_compile(request(kSaxpy, "saxpy"));
+  const auto object = cached_object();
+  ASSERT_FALSE(object.empty());
+  const auto log = std::filesystem::path(object).replace_extension(".log");
+  const std::string whole = *system_files().read(object);
+  const auto expect_anew = [&](const std::string& what) {
+    auto again = must_compile(request(kSaxpy, "saxpy"));
+    ASSERT_TRUE(again);
+    EXPECT_FALSE(again->facts().from_cache) << what;
+    EXPECT_EQ(again->facts().log, "") << what;
+    EXPECT_TRUE(must_compile(request(kSaxpy, "saxpy"))->facts().from_cache) << "mended after " << what;
+  };
+  for (const std::size_t at : {std::size_t{5}, whole.size() / 5, whole.size() / 3, whole.size() / 2,
+                               whole.size() - 70, whole.size() - 1}) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    ASSERT_TRUE(system_files().write_atomic(object, damaged));
+    expect_anew(fmt::format("byte {} of {}", at, whole.size()));
+  }
+  ASSERT_TRUE(system_files().write_atomic(object, whole.substr(0, whole.size() - 1)));
+  expect_anew("the last byte missing");
+  ASSERT_TRUE(system_files().write_atomic(object, whole + "x"));
+  expect_anew("a byte too many");
+  ASSERT_TRUE(system_files().write_atomic(log, "a warning of something else"));
+  expect_anew("another log");
+  ASSERT_TRUE(system_files().remove(log));
+  expect_anew("no log");
+}
+
+TEST_F(HostTest, OptionsThatMakeNoLibraryAreNamed) {
+  for (const char* option : {"-fsyntax-only", "-S", "-E", "-c", "-M", "--version", "-dumpversion"}) {
+    CompileRequest made = request(kSaxpy, "saxpy");
+    made.options = {"-O1", option};
+    const auto module = device_->compile(made);
+    ASSERT_FALSE(module) << option;
+    EXPECT_EQ(module.error().code(), Code::invalid) << module.error().text();
+    EXPECT_THAT(module.error().text(), HasSubstr(fmt::format("options '{}'", option)));
+    EXPECT_THAT(module.error().text(), HasSubstr("mine.cpp"));
+    EXPECT_THAT(module.error().text(), ::testing::Not(HasSubstr(folder_->path().string())));
+  }
+  EXPECT_TRUE(!std::filesystem::exists(folder_->path() / "host") || cached_object().empty());
+}
+
+TEST_F(HostTest, WhatCannotBeLoadedIsABuildErrorAndNotKept) {
+  for (int round = 0; round < 2; ++round) {
+    const auto module = device_->compile(
+        request("int absent(int);\nvoid k(const furlong_block&, int* y) { y[0] = absent(1); }", "k"));
+    ASSERT_FALSE(module);
+    EXPECT_EQ(module.error().code(), Code::invalid) << module.error().text();
+    EXPECT_THAT(module.error().text(), HasSubstr("undefined symbol"));
+    EXPECT_THAT(module.error().text(), HasSubstr("absent"));
+    EXPECT_THAT(module.error().text(), HasSubstr("mine.cpp"));
+    EXPECT_THAT(module.error().text(), ::testing::Not(HasSubstr(".so")));
+    EXPECT_TRUE(cached_object().empty());
+  }
+}
+
+TEST_F(HostTest, AFullTemporaryFolderIsNotTheKernelsFault) {
+  const auto script = folder_->path() / "compiler";
+  const host::Compiler compiler{{script.string()}, "of the test"};
+  // The words of the compiler, the assembler, the linker and the driver (which then aborts).
+  for (const char* words :
+       {"/t/kernel.cpp:9:1: fatal error: error writing to /t/ccX.s: No space left on device",
+        "/t/ccX.s: Fatal error: can't write 12 bytes to section .text of /t/ccX.o: 'No space left on device'",
+        "/usr/bin/ld: final link failed: No space left on device",
+        "Cannot create temporary file in /t/: Disk quota exceeded"}) {
+    ASSERT_TRUE(system_files().write_atomic(
+        script, fmt::format("#!/bin/sh\ncat >&2 <<'end'\n{}\nend\nexit 1\n", words)));
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    const auto full =
+        host::compile_unit(compiler, request(kSaxpy, "saxpy"), "", "cpu", folder_->path() / "host", {});
+    ASSERT_FALSE(full);
+    EXPECT_EQ(full.error().code(), Code::exhausted) << full.error().text();
+    EXPECT_THAT(full.error().text(), HasSubstr(std::filesystem::temp_directory_path().string()));
+    EXPECT_THAT(full.error().text(), HasSubstr("TMPDIR"));
+  }
+  for (const char* source :
+       {"#error No space left on device\n", "static_assert(false, \"No space left on device\");\n"}) {
+    const auto wrong = device_->compile(request(source, "k"));
+    ASSERT_FALSE(wrong);
+    EXPECT_EQ(wrong.error().code(), Code::invalid) << wrong.error().text();
+  }
+}
+
 TEST_F(HostTest, TheOldestObjectsLeaveAFullCache) {
   const auto cache = folder_->path() / "full";
   for (int i = 0; i < 10; ++i) {

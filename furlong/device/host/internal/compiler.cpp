@@ -20,6 +20,8 @@ constexpr double kCompileTimeoutS = 600;
 constexpr double kVersionTimeoutS = 20;
 // A compiler proper outlives its driver when this process is killed: it must not run for ever.
 constexpr std::uint64_t kCompileCpuSeconds = 1200;
+// Behind the bytes of a cached object, before the digest of object and log: loaders do not look there.
+constexpr std::string_view kSeal = "\nfurlong sealed 1\n";
 constexpr auto kLeftoverAge = std::chrono::hours(1);  // no writing of an object takes so long
 
 // English messages whatever the user's language, so that logs can be compared and searched.
@@ -90,6 +92,25 @@ std::vector<std::string> command_line(const Compiler& compiler, const std::vecto
   return argv;
 }
 
+// The compiler's word for a full disk, unless the source is quoted with it (#error, an assertion).
+bool says_disk_is_full(std::string_view log) {
+  for (const std::string& line : split(log, '\n')) {
+    if (!line.contains("No space left on device") && !line.contains("Disk quota exceeded")) continue;
+    if (!line.contains('#') && !line.contains('|') && !line.contains("assert") &&
+        !line.contains("deprecated"))
+      return true;
+  }
+  return false;
+}
+
+Error temporary_folder_is_full(const std::filesystem::path& folder, const CompileRequest& request,
+                               std::string_view why) {
+  return fail(Code::exhausted,
+              "compiling '{}': the temporary folder {} is full ({}): free some space there, or set TMPDIR to "
+              "another folder",
+              request.name, folder.parent_path().string(), why);
+}
+
 /// One request on its way through the compiler.
 struct Job {
   const Compiler& compiler;
@@ -115,6 +136,7 @@ struct Job {
     // Only the prelude's own lines still carry the temporary file's name.
     log = std::string(trim(replace_all(end.standard_error, source(), "furlong-prelude")));
     if (end.signal != 0 || end.exit_code != 0) {
+      if (says_disk_is_full(log)) return temporary_folder_is_full(folder, request, log);
       return fail(Code::invalid, "'{}': {} does not compile {} ({}):\n{}", request.name,
                   compiler.command.front(), shown_source_name(request), end.text(), log);
     }
@@ -126,13 +148,13 @@ Status write_source(const Job& job, const std::string& unit) {
   std::ofstream out(job.source(), std::ios::binary);
   out << unit;
   out.close();
-  if (!out) return fail(Code::exhausted, "cannot write {}: is the disk full?", job.source());
+  if (!out) return temporary_folder_is_full(job.folder, job.request, "writing the source failed");
   return {};
 }
 
 Result<std::string> cache_key(const Job& job, const std::string& unit, std::string_view cpu_identity) {
   Hasher hasher;
-  hasher.add_field("furlong host object 1")
+  hasher.add_field("furlong host object 2")
       .add_field(unit)
       .add_field(cpu_identity)
       .add_field(job.compiler.version);
@@ -146,20 +168,83 @@ Result<std::string> cache_key(const Job& job, const std::string& unit, std::stri
   return hasher.finish().hex();
 }
 
-// The cached object, or nothing when it is absent or damaged.
-std::optional<Compiled> load_cached(const std::filesystem::path& object, const std::filesystem::path& log) {
-  Files& files = system_files();
-  if (!files.exists(object)) return std::nullopt;
-  Result<std::string> bytes = files.read(object);
-  if (!bytes) return std::nullopt;
-  std::string hash = elf_code_hash(as_bytes(*bytes));
-  Result<Library> library = hash.empty() ? fail(Code::corrupt, "not an ELF object") : Library::open(object);
-  if (!library) {
+std::string seal_of(std::string_view object, std::string_view log) {
+  Hasher hasher;
+  hasher.add_field("furlong host object").add_field(object).add_field(log);
+  return fmt::format("{}{}", kSeal, hasher.finish().hex());
+}
+
+/// What one place of the cache holds. A flipped bit in the code would load all the same, and then crash or
+/// compute something else: so object and log are kept with their digest.
+struct CacheEntry {
+  std::filesystem::path object, log;
+
+  Status store(const std::string& bytes, const std::string& text) const {
+    FURLONG_CHECK(system_files().write_atomic(log, text));
+    return system_files().write_atomic(object, bytes + seal_of(bytes, text));
+  }
+
+  // Nothing when it is absent or damaged.
+  std::optional<Compiled> load() const {
+    if (!system_files().exists(object)) return std::nullopt;
+    Result<Compiled> loaded = load_sealed();
+    if (loaded) return std::move(*loaded);
     log_warning("the cached kernel {} is damaged and is compiled anew: {}", object.string(),
-                library.error().message());
+                loaded.error().message());
     return std::nullopt;
   }
-  return Compiled{std::move(*library), files.read(log).value_or(""), std::move(hash), true};
+
+  void remove() const {
+    for (const auto& path : {object, log}) {
+      const Status removed = system_files().remove(path);
+      if (!removed) log_warning("{}", removed.error().text());
+    }
+  }
+
+ private:
+  Result<Compiled> load_sealed() const {
+    FURLONG_TRY(std::string bytes, system_files().read(object));
+    FURLONG_TRY(std::string text, system_files().read(log));
+    const std::string_view whole(bytes);
+    const std::size_t end = whole.size() - std::min(whole.size(), seal_of({}, {}).size());
+    const std::string_view inside = whole.substr(0, end);
+    if (whole.substr(end) != seal_of(inside, text)) return fail(Code::corrupt, "its digest does not hold");
+    std::string hash = elf_code_hash(as_bytes(inside));
+    FURLONG_TRY(Library library, Library::open(object));
+    return Compiled{std::move(library), std::move(text), std::move(hash), true};
+  }
+};
+
+// Options after which the compiler makes something else than a program, or nothing.
+bool stops_early(std::string_view option) {
+  for (const char* early : {"-E", "-S", "-c", "-M", "-MM", "-fsyntax-only", "-r", "--version", "--help",
+                            "-###", "-emit-llvm", "--precompile"}) {
+    if (option == early) return true;
+  }
+  return option.starts_with("-print-") || option.starts_with("-dump") || option.starts_with("--print-");
+}
+
+Error no_shared_object(const Job& job) {
+  std::vector<std::string> culprits;
+  for (const std::string& option : job.request.options) {
+    if (stops_early(option)) culprits.push_back(option);
+  }
+  const std::string named = culprits.empty() ? join(job.request.options, " ") : join(culprits, " ");
+  return fail(Code::invalid, "'{}': {} makes no shared library of {} with the options '{}': leave {} out",
+              job.request.name, job.compiler.command.front(), shown_source_name(job.request), named,
+              culprits.empty() ? "the one that stops it before linking" : named);
+}
+
+Error not_loaded(const Job& job, const std::filesystem::path& object, const Error& error) {
+  const std::string why = replace_all(error.message(), object.string() + ": ", "");
+  if (why.contains("failed to map segment"))
+    return fail(Code::denied,
+                "'{}': nothing can be run from {} ({}): set TMPDIR to a folder that is not mounted noexec",
+                job.request.name, object.parent_path().string(), why);
+  return fail(Code::invalid,
+              "'{}': what {} makes of {} cannot be loaded: {} (is a function only declared, or a library "
+              "missing?)",
+              job.request.name, job.compiler.command.front(), shown_source_name(job.request), why);
 }
 
 }  // namespace
@@ -190,21 +275,26 @@ Result<Compiled> compile_unit(const Compiler& compiler, const CompileRequest& re
   const Job job{compiler, request, code_options(request), folder.path(), std::move(stop)};
   FURLONG_CHECK(write_source(job, unit));
   FURLONG_TRY(const std::string key, cache_key(job, unit, cpu_identity));
-  const std::filesystem::path kept = cache / (key + ".so");
-  const std::filesystem::path kept_log = cache / (key + ".log");
-  if (std::optional<Compiled> cached = load_cached(kept, kept_log)) return std::move(*cached);
+  const CacheEntry kept{cache / (key + ".so"), cache / (key + ".log")};
+  if (std::optional<Compiled> cached = kept.load()) return std::move(*cached);
 
   std::string log;
   FURLONG_CHECK(job.run(
       {"-fPIC", "-shared", "-fvisibility=hidden", "-x", "c++", job.source(), "-o", job.object(), "-lm"},
       log));
-  FURLONG_TRY(std::string bytes, system_files().read(job.object()));
+  const Result<std::string> bytes = system_files().read(job.object());
+  if (!bytes && bytes.error().code() != Code::unavailable) return bytes.error();
+  if (!bytes || !is_shared_object(as_bytes(*bytes))) return no_shared_object(job);
   // Through the cache where it can be written, else from the temporary folder (the mapping outlives it).
-  Status stored = system_files().write_atomic(kept_log, log);
-  if (stored) stored = system_files().write_atomic(kept, bytes);
+  const Status stored = kept.store(*bytes, log);
   if (!stored) log_warning("the kernel cache cannot be written: {}", stored.error().text());
-  FURLONG_TRY(Library library, Library::open(stored ? kept.string() : job.object()));
-  return Compiled{std::move(library), std::move(log), elf_code_hash(as_bytes(bytes)), false};
+  Result<Library> library = Library::open(stored ? kept.object : std::filesystem::path(job.object()));
+  if (!library && stored) {  // what cannot be loaded is not kept; or the cache alone is mounted noexec
+    kept.remove();
+    library = Library::open(job.object());
+  }
+  if (!library) return not_loaded(job, job.object(), library.error());
+  return Compiled{std::move(*library), std::move(log), elf_code_hash(as_bytes(*bytes)), false};
 }
 
 namespace {

@@ -31,8 +31,9 @@ struct Compiled {
 /// options, and loads it. Objects are kept under `cache` by a hash of everything that decides the code:
 /// text, options, compiler and `cpu_identity`, and the preprocessed text where other headers than the
 /// compiler's own are included. Safe against other processes: objects appear by rename. A cache that cannot
-/// be written is only a warning; a damaged object is compiled anew. `invalid` with the compiler's log;
-/// `timeout` when stopped. Thread safe.
+/// be written is only a warning; objects are kept with their digest, and a damaged one is compiled anew.
+/// `invalid` with the compiler's log, and when the options make no shared library or it cannot be loaded;
+/// `exhausted` when the temporary folder is full; `timeout` when stopped. Thread safe.
 Result<Compiled> compile_unit(const Compiler& compiler, const CompileRequest& request,
                               const std::string& unit, std::string_view cpu_identity,
                               const std::filesystem::path& cache, std::stop_token stop);

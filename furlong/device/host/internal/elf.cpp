@@ -66,4 +66,10 @@ std::string elf_code_hash(ByteView object) {
   return any ? hasher.finish().hex().substr(0, 32) : "";
 }
 
+bool is_shared_object(ByteView object) {
+  Elf64_Ehdr header;
+  return load_at(object, 0, header) && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+         header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_type == ET_DYN;
+}
+
 }  // namespace furlong::device::host

@@ -11,4 +11,7 @@ namespace furlong::device::host {
 /// the same machine code. Empty when the bytes are not such a file.
 std::string elf_code_hash(ByteView object);
 
+/// Whether the bytes begin as a 64-bit ELF shared object, the only kind that can be loaded.
+bool is_shared_object(ByteView object);
+
 }  // namespace furlong::device::host
