@@ -1,7 +1,9 @@
 // Variants that fail to compile, hang, trap or lose the device, and the quarantine that remembers them.
+#include <gmock/gmock.h>
 #include <sys/resource.h>
 
 #include <csignal>
+#include <set>
 
 #include "furlong/race/internal/testing.h"
 
@@ -335,13 +337,67 @@ TEST(Quarantine, IsSharedByTwoProcessesAtOnce) {
   EXPECT_TRUE(kept.quarantine->find({"card", "driver", "s1"}).value());
 }
 
-TEST(Quarantine, SaysWhatIsWrongWithItsFile) {
-  const auto folder = TemporaryFolder::make("quarantine").value();
-  ASSERT_TRUE(system_files().write_atomic(folder.path() / "q.sqlite", std::string(5000, 'x')));
-  const auto opened = Quarantine::open(folder.path() / "q.sqlite");
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code(), Code::corrupt);
-  EXPECT_NE(opened.error().text().find("q.sqlite"), std::string::npos);
+/// Writes down what it is told.
+class NotedHand : public Hand {
+ public:
+  void take(std::uint32_t kind, std::string_view name, double limit_s) noexcept override {
+    EXPECT_FALSE(held) << name;
+    held = true;
+    names.insert(fmt::format("{} {}", kind, name));
+    shortest_s = std::min(shortest_s, limit_s);
+  }
+  void drop() noexcept override {
+    EXPECT_TRUE(held);
+    held = false;
+  }
+  void reach(std::uint32_t) noexcept override {}
+  std::set<std::string> names;
+  bool held = false;
+  double shortest_s = 1e9;
+};
+
+TEST(Guarded, EveryRunOfAVariantIsInHand) {
+  Stage stage;
+  NotedHand hand;
+  stage.context.hand = &hand;
+  stage.context.hand_limit_s = 3;
+  // Whatever runs a kernel in this process has told so: also the probe after a failure.
+  int runs = 0;
+  const auto look = [&](const testing::Call& call) {
+    ++runs;
+    EXPECT_TRUE(hand.held) << call.variant;
+  };
+  for (const char* name : {"base", "u2", "u4"}) stage.tamper[name] = look;
+  plant(stage, "u2", SimFault::hang, 30);
+  stage.outcome("u2,u4");
+  EXPECT_GT(runs, 10);
+  EXPECT_FALSE(hand.held);
+  EXPECT_EQ(hand.names, (std::set<std::string>{"1 base", "1 u2", "1 u4"}));
+  EXPECT_GE(hand.shortest_s, 3);
+}
+
+TEST(Guarded, WhoEndedTheProcessIsOutAndQuarantined) {
+  Quarantined quarantined;
+  for (const bool told : {true, false}) {  // the second race knows it from the quarantine
+    Stage stage;
+    quarantined.join(stage);
+    if (told) stage.context.fallen = {{"u4", "trap: killed by signal 11"}};
+    const Outcome outcome = stage.outcome("u2,u4");
+    EXPECT_EQ(variant(outcome, "u4").exit, told ? Exit::launch : Exit::quarantined);
+    EXPECT_THAT(variant(outcome, "u4").why, ::testing::HasSubstr("trap: killed by signal 11"));
+    EXPECT_EQ(stage.launches["u4"], 0);
+    EXPECT_TRUE(variant(outcome, "u2").rate);
+    EXPECT_EQ(outcome.notes.empty(), !told);
+  }
+}
+
+TEST(Guarded, BaseThatEndedTheProcessEndsTheRace) {
+  Stage stage;
+  stage.context.fallen = {{"base", "hang: ran past 20 s"}};
+  const auto outcome = stage.race("u2");
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code(), Code::mismatch);
+  EXPECT_EQ(outcome.error().text(), "base ended the race's process: hang: ran past 20 s");
 }
 
 }  // namespace

@@ -182,6 +182,21 @@ Status Race::describe_all() {
   return {};
 }
 
+/// Those that ended an earlier attempt with its process.
+Status Race::take_out_fallen() {
+  for (Entrant& entrant : entrants_) {
+    const auto fallen = std::ranges::find(context_.fallen, entrant.name(), &Fallen::variant);
+    if (!entrant.in() || fallen == context_.fallen.end()) continue;
+    remember(entrant, false, fallen->why, {});
+    if (entrant.index == 0) return fail(Code::mismatch, "base ended the race's process: {}", fallen->why);
+    entrant.outcome->exit = Exit::launch;
+    entrant.outcome->why = fallen->why;
+    outcome_.notes.push_back(fmt::format("the race began anew without {}, which had ended its process: {}",
+                                         entrant.name(), fallen->why));
+  }
+  return {};
+}
+
 Status Race::look_up_quarantine() {
   if (context_.quarantine == nullptr) return {};
   for (Entrant& entrant : entrants_) {
@@ -374,6 +389,7 @@ Result<Outcome> Race::run() {
   FURLONG_CHECK(enter());
   FURLONG_CHECK(fit_check());
   FURLONG_CHECK(describe_all());
+  FURLONG_CHECK(take_out_fallen());
   FURLONG_CHECK(look_up_quarantine());
   FURLONG_CHECK(compile());
   FURLONG_CHECK(stopped());

@@ -13,6 +13,7 @@
 
 #include "furlong/base/json_fwd.h"
 #include "furlong/base/os/clock.h"
+#include "furlong/base/os/guard.h"
 #include "furlong/base/os/process.h"
 #include "furlong/device/device.h"
 #include "furlong/program/instance.h"
@@ -68,8 +69,10 @@ struct VariantOutcome {
   std::string why;           ///< one sentence
   std::string same_code_as;  ///< another variant with identical machine code, timed once
   bool gated = false;
-  double work_amount = 1;      ///< units per launch of the pipeline
-  std::optional<double> rate;  ///< units per second (median over heats)
+  double work_amount = 1;  ///< units per launch of the pipeline
+  /// Units per second: base's median over heats; of the others that times the median ratio to base over their
+  /// own heats, so that those of one that left early compare with base's.
+  std::optional<double> rate;
   /// Over base (ratio - 1; in a race for energy: of work per joule), with the interval that holds at every
   /// heat at once. NaN: not timed, or no interval yet (classic races have none).
   double gain = 0, low = 0, high = 0;
@@ -128,6 +131,19 @@ struct Kept {
   std::vector<std::shared_ptr<device::Module>> modules;  ///< by variant; null: not built or out
 };
 
+/// What Context::hand holds, as Hand::take's kind.
+enum class Holding : std::uint32_t {
+  nothing = 0,
+  variant = 1,    ///< its name as the hand's
+  reference = 2,  ///< Reference::words() as the hand's name
+};
+
+/// A variant that ended an earlier attempt at this race with its process.
+struct Fallen {
+  std::string variant;
+  std::string why;  ///< "trap: killed by signal 11", "hang: ran past 20 s"
+};
+
 /// What the race needs from outside. Pointers must live as long as the race; none is owned.
 struct Context {
   device::Device* device = nullptr;
@@ -141,6 +157,13 @@ struct Context {
   Processes* processes = nullptr;  ///< starts the trial; null: the system's
   std::function<void(const Progress&)> progress;
   std::stop_token stop;
+  /// Told whatever foreign code runs in this process, so that a guard can name it when it takes the process
+  /// (furlong/base/os/guard.h); may be null. A variant may be held for hand_limit_s beside the time that its
+  /// window should take, a reference, which is written to be right and not fast, for 15 times that.
+  Hand* hand = nullptr;
+  double hand_limit_s = 20;
+  /// They are quarantined and out. With base among them there is no race: `mismatch`.
+  std::vector<Fallen> fallen;
   /// Opens the device again after a variant took it with it; everything that the race made on the old one is
   /// gone by then. The race then begins anew without that variant, and notes the time that it took. Empty: a
   /// lost device ends the race. When `host` is the same device it is replaced too.

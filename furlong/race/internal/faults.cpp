@@ -60,6 +60,7 @@ bool Race::device_answers() {
     if (timed == nullptr) return fail(Code::internal, "nothing to probe with");
     FURLONG_TRY(const auto pipeline,
                 make_launches(instance_, entrants_[0].point, *entrants_[0].module, *buffers_, *timed));
+    const InHand hand(context_, entrants_[0].name());
     for (const device::Launch& launch : pipeline) FURLONG_CHECK(context_.device->launch(launch));
     return context_.device->finish();
   };

@@ -232,7 +232,12 @@ Status Gate::expect(const Asked& asked, Case& current) {
   // compared with.
   if (!reference_ || current.kind == Kind::timed) return expect_from_base(asked, current, missing);
   const Hold hold(context_, asked.held_ms);
-  FURLONG_TRY(std::vector<Bytes> outputs, reference_->outputs(instance_, *current.inputs, *buffers_));
+  auto computed = [&] {
+    const InHand hand(context_, Holding::reference, reference_->words(),
+                      kReferenceLimits * context_.hand_limit_s);
+    return reference_->outputs(instance_, *current.inputs, *buffers_);
+  }();
+  FURLONG_TRY(std::vector<Bytes> outputs, std::move(computed));
   for (const std::size_t i : missing) current.expected[i] = std::move(outputs[i]);
   return {};
 }
@@ -271,6 +276,7 @@ Status Gate::launch(Entrant& entrant, const Case& current, const std::vector<Byt
   FURLONG_CHECK(buffers_->poison(*current.inputs, known, poison_));
   FURLONG_TRY(const std::vector<device::Launch> pipeline,
               make_launches(instance_, entrant.point, *entrant.module, *buffers_, *current.inputs));
+  const InHand hand(context_, entrant.name());
   for (const device::Launch& one : pipeline) FURLONG_CHECK(context_.device->launch(one));
   return context_.device->finish();
 }

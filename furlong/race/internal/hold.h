@@ -1,6 +1,9 @@
 #pragma once
 // Holding the device: between Context::acquire and release nobody else uses it.
 
+#include <cstdint>
+#include <string_view>
+
 #include "furlong/race/race.h"
 
 namespace furlong::race {
@@ -24,6 +27,27 @@ class Hold {
   double* held_ms_;
   double start_ms_ = 0;
 };
+
+/// Tells the guard what runs, while it lives.
+class InHand {
+ public:
+  InHand(const Context& context, Holding what, std::string_view name, double limit_s) : hand_(context.hand) {
+    if (hand_ != nullptr) hand_->take(static_cast<std::uint32_t>(what), name, limit_s);
+  }
+  /// A variant, whose launches should take expected_ms.
+  InHand(const Context& context, std::string_view variant, double expected_ms = 0)
+      : InHand(context, Holding::variant, variant, context.hand_limit_s + 10e-3 * expected_ms) {}
+  ~InHand() {
+    if (hand_ != nullptr) hand_->drop();
+  }
+  InHand(const InHand&) = delete;
+  InHand& operator=(const InHand&) = delete;
+
+ private:
+  Hand* hand_;
+};
+
+inline constexpr double kReferenceLimits = 15;  // of hand_limit_s
 
 /// Telemetry of a device that others may be using.
 inline device::Telemetry read_telemetry(const Context& context) {

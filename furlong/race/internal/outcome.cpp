@@ -15,19 +15,29 @@ std::string heats_text(int heats) { return fmt::format("{} heat{}", heats, heats
 
 }  // namespace
 
-/// Units per second by the median over the accepted heats.
+/// Units per second. Base: by the median over the accepted heats. Others: base's rate times the median, over
+/// the variant's own heats, of how many times base's work it did: one that left early, in minutes when all
+/// ran fast or slow, is so shown beside base as it ran beside base.
 void Race::rates() {
+  double base_cost_ms = NAN;
   for (Entrant& entrant : entrants_) {
-    std::vector<double> cost;
+    const bool base = entrant.index == 0;
+    std::vector<double> cost;  // in ms for base, of base's for the others
     for (const HeatRecord& heat : outcome_.heats) {
-      if (heat.dropped) continue;
-      if (std::isfinite(heat.cost_ms[entrant.index])) cost.push_back(heat.cost_ms[entrant.index]);
-      if (entrant.index == 0 && std::isfinite(heat.base_again_ms)) cost.push_back(heat.base_again_ms);
+      const double own_ms = heat.cost_ms[entrant.index];
+      const double again_ms = heat.base_again_ms;
+      if (heat.dropped || !std::isfinite(own_ms)) continue;
+      const double beside_ms = std::isfinite(again_ms) ? 0.5 * (heat.cost_ms[0] + again_ms) : heat.cost_ms[0];
+      cost.push_back(base ? own_ms : own_ms / beside_ms);
+      if (base && std::isfinite(again_ms)) cost.push_back(again_ms);
     }
     VariantOutcome& outcome = *entrant.outcome;
     outcome.rate.reset();
-    if (!cost.empty() && outcome.exit != Exit::gate && outcome.exit != Exit::launch)
-      outcome.rate = 1e3 * outcome.work_amount / stats::median_in_place(cost);
+    if (!cost.empty() && outcome.exit != Exit::gate && outcome.exit != Exit::launch) {
+      const double median = stats::median_in_place(cost);
+      if (base) base_cost_ms = median;
+      outcome.rate = 1e3 * outcome.work_amount / (base ? median : median * base_cost_ms);
+    }
     if (!entrant.energy.empty()) outcome.energy_j_per_unit = stats::median(entrant.energy);
     if (!entrant.power.empty()) outcome.power_w = stats::mean(entrant.power);
   }

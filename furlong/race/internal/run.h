@@ -38,6 +38,7 @@ class Race {
   Status enter();
   Status fit_check();
   Status describe_all();
+  Status take_out_fallen();
   Status look_up_quarantine();
   Status compile();
   Status try_unknown();

@@ -82,7 +82,12 @@ Result<std::vector<double>> Sampler::window_while_held(Entrant& entrant, const W
   request.batch = plan.batch;
   request.repeats = plan.repeats;
   request.flush = flush_.get();
-  FURLONG_TRY(std::vector<double> samples, context_.device->time(request));
+  auto timed = [&] {
+    // Without an estimate yet, the limit is for all of the window's launches.
+    const InHand hand(context_, entrant.name(), plan.repeats * plan.batch * entrant.estimate_ms);
+    return context_.device->time(request);
+  }();
+  FURLONG_TRY(std::vector<double> samples, std::move(timed));
   if (samples.size() < 2)
     return fail(Code::internal, "the device timed {} launches of {}", samples.size(), plan.repeats);
   samples.erase(samples.begin());
