@@ -1,6 +1,7 @@
 #include "apps/furlong/command.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
 
 #include "furlong/base/table.h"
@@ -141,6 +142,16 @@ int exit_code_for(const Error& error) {
     default:
       return exit_failed;
   }
+}
+
+int end_of_command(const Result<int>& code) {
+  const auto tell = [](const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); };
+  if (!code) tell("furlong: " + without_controls(code.error().text()) + "\n");
+  // A write that failed earlier leaves nothing to flush, only its mark.
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!written) tell("furlong: writing the output failed (is the disk full or the reader gone?)\n");
+  if (!code) return exit_code_for(code.error());
+  return written ? *code : exit_failed;
 }
 
 std::string help_text(const CommandSpec& command) {

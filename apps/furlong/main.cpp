@@ -14,11 +14,6 @@ namespace {
 
 void print(std::FILE* file, std::string_view text) { std::fwrite(text.data(), 1, text.size(), file); }
 
-int report(const Error& error) {
-  print(stderr, fmt::format("furlong: {}\n", error.text()));
-  return exit_code_for(error);
-}
-
 const CommandSpec* find(std::string_view name) {
   for (const CommandSpec& command : commands())
     if (command.name == name) return &command;
@@ -38,24 +33,18 @@ int run_command(const CommandSpec& command, const std::vector<std::string>& word
   for (const std::string& word : words) {
     if (word == "--help" || word == "-h") {
       print(stdout, help_text(command));
-      return exit_ok;
+      return end_of_command(exit_ok);
     }
   }
   auto arguments = parse_arguments(command, words);
-  if (!arguments) return report(arguments.error());
-  auto code = command.run(*arguments);
-  if (!code) return report(code.error());
-  if (std::fflush(stdout) != 0) {
-    print(stderr, "furlong: writing the output failed (is the disk full or the reader gone?)\n");
-    return exit_failed;
-  }
-  return *code;
+  if (!arguments) return end_of_command(arguments.error());
+  return end_of_command(command.run(*arguments));
 }
 
 int dispatch(const std::vector<std::string>& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h") {
     print(words.empty() ? stderr : stdout, general_help());
-    return words.empty() ? exit_usage : exit_ok;
+    return end_of_command(words.empty() ? exit_usage : exit_ok);
   }
   if (words[0] == "help") {  // `furlong help knobs lint` is `furlong knobs lint --help`
     std::vector<std::string> asked(words.begin() + 1, words.end());
@@ -74,7 +63,7 @@ int dispatch(const std::vector<std::string>& words) {
   if (words.size() >= 2 && !asked)
     print(stderr, fmt::format("furlong {}: unknown command '{}'\n\n", words[0], words[1]));
   print(asked ? stdout : stderr, group);
-  return asked ? exit_ok : exit_usage;
+  return end_of_command(asked ? exit_ok : exit_usage);
 }
 
 }  // namespace

@@ -123,8 +123,10 @@ Result<std::unique_ptr<device::Device>> Simulation::open(const std::string& addr
   driver_ = device::make_sim_driver(std::move(devices), state_->clock);
   int index = 0;
   if (address.starts_with("sim:")) {
-    FURLONG_TRY(const std::int64_t parsed, parse_integer(std::string_view(address).substr(4)));
-    index = static_cast<int>(parsed);
+    const auto parsed = parse_integer(std::string_view(address).substr(4));
+    if (!parsed || *parsed < 0 || *parsed > 1'000'000)
+      return fail(Code::invalid, "'{}' is no device address (sim:0)", address);
+    index = static_cast<int>(*parsed);
   } else if (address != "sim") {
     return fail(Code::invalid, "'{}' is no device address (sim:0)", address);
   }

@@ -192,6 +192,46 @@ class Cli(Case):
         self.assertEqual(run.returncode, 3)
         self.assertIn("blocker", run.stdout)
 
+    def test_every_output_to_a_full_disk_is_an_error(self):
+        for words in (["--help"], ["race", "--help"], ["knobs"], ["completion", "bash"], ["knobs", "show", "lottery", "--json"],
+                      ["race", "lottery", "--device", "sim:0", "--variants", "u2", "--quiet", "--json", "-"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                run = subprocess.run([FURLONG, *words], stdout=full, stderr=subprocess.PIPE, text=True, env=self.environment,
+                                     cwd=self.folder, timeout=240)
+            if words == ["knobs"]:
+                self.assertEqual(run.returncode, 2)  # its help goes to standard error
+                continue
+            self.assertEqual(run.returncode, 3, words)
+            self.assertIn("writing the output failed", run.stderr)
+
+    def test_standard_error_may_be_full_or_closed(self):
+        words = [FURLONG, "race", "lottery", "--device", "sim:0", "--variants", "u2", "--json", self.path("race.json")]
+        for redirection in ("2>/dev/full", "2>&-"):
+            run = subprocess.run(["sh", "-c", f'"$@" {redirection}', "sh", *words], stdout=subprocess.PIPE, text=True,
+                                 env=self.environment, cwd=self.folder, timeout=240)
+            self.assertEqual(run.returncode, 0, redirection)
+            self.assertIn("lottery on sim:0", run.stdout)
+
+    def test_foreign_words_cannot_move_the_cursor(self):
+        label = "<script>alert(1)</script>\x1b[31m\n\"x"
+        sim = self.write("sim.json", json.dumps({"schema": 1, "devices": [{"label": label}]}))
+        run = self.run_furlong("race", "lottery", "--device", "sim:0", "--variants", "u2", "--quiet", "--report", self.path("r.html"),
+                               environment={"FURLONG_SIM": sim})
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertNotIn("\x1b", run.stdout)
+        self.assertIn("alert(1)</script> [31m \"x", run.stdout.splitlines()[0])
+        page = self.read(self.path("r.html"))
+        self.assertNotIn("\x1b", page)
+        self.assertNotIn("<script>alert", page)
+
+    def test_unknown_options_are_named_with_a_value_behind(self):
+        for words, name in ((["race", "x.toml", "--jsn", "y"], "--jsn"), (["race", "x.toml", "more", "words"], "words"),
+                            (["race", "--device", "sim:x"], "sim:x"), (["race", "lottery", "--json", ""], "--json"),
+                            (["race", "lottery", "--race-budget-s", "600"], "--race-budget-s")):
+            run = self.run_furlong(*words)
+            self.assertEqual(run.returncode, 2, words)
+            self.assertIn(name, run.stderr)
+
     def test_full_output_is_an_error(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full")

@@ -268,6 +268,81 @@ class PlantedFaults(Case):
         self.assertIn("base", run.stderr)
 
 
+class LateFaults(Case):
+    """A variant that is good until it has run often ends the race's process; the race goes on without it."""
+
+    def late(self, crime):
+        # Gates and the trial launch it some ten times; a window batches so short a kernel by the hundred.
+        return self.host_program("#if KIND\n  static int launches;\n  if (begin == 0 && n == 65536 && ++launches > 100) { " + crime
+                                 + " }\n#endif\n" + GOOD_LOOP)
+
+    def survived(self, crime, why, *more):
+        program = self.late(crime)
+        race, run = self.race_json(program, *QUICK, *more)
+        self.assertRegex(variant(race, "bad")["why"], why)
+        self.assertTrue(variant(race, "base")["rate"], run.stdout)
+        self.assertRegex(run.stderr, "'bad' ended the race's process")
+        self.assertIn("note: the race began anew without bad", run.stdout)
+        listed = json.loads(self.run_furlong("quarantine", "list", "--json").stdout)["quarantine"]
+        self.assertEqual([e["variant"] for e in listed], ["bad"])
+        again, run = self.race_json(program, *QUICK)
+        self.assertEqual(variant(again, "bad")["exit"], "quarantined")
+        self.assertEqual(run.stderr, "")
+        self.assertEqual(os.listdir(self.temporary), [])
+
+    def test_trap(self):
+        self.survived("__builtin_trap();", "trap: killed by signal 4")
+
+    def test_end_of_the_process(self):
+        self.survived("asm volatile(\"syscall\" :: \"a\"(231), \"D\"(0));",
+                      "trap: exit status 0")
+
+    def test_hang(self):
+        self.survived("for (volatile bool go = true; go;) {}", "hang: ran past", "--trial-timeout-s", "3")
+
+    def test_several_sizes_are_recorded_once(self):
+        program = self.late("__builtin_trap();")
+        run = self.run_furlong("race", program, *QUICK, "--quiet", "--sizes", "n=256,65536", "--record", self.path("r.jsonl"),
+                               "--json", self.path("race.json"))
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertEqual(len(self.read(self.path("r.jsonl")).splitlines()), 2)
+        self.assertEqual(len(json.loads(self.read(self.path("race.json")))["races"]), 2)
+        self.assertEqual(run.stdout.count("planted on host:0"), 2)
+
+    def test_a_reference_that_ends_the_process_is_named(self):
+        for crime, why, *more in (("__builtin_trap();", "killed by signal 4"), ("asm volatile(\"syscall\" :: \"a\"(231), \"D\"(0));", "exit status 0"),
+                                  ("for (volatile bool go = true; go;) {}", "ran past", "--trial-timeout-s", "0.2")):
+            program = self.host_program(GOOD_LOOP)
+            text = self.read(self.path("reference.cpp"))
+            self.write("reference.cpp", text.replace("  for (unsigned i", "  " + crime + "\n  for (unsigned i", 1))
+            run = self.run_furlong("race", program, *QUICK, "--quiet", *more)
+            self.assertEqual(run.returncode, 3, run.stdout + run.stderr)
+            self.assertRegex(run.stderr, "reference.*'reference' of reference.cpp.*" + why)
+
+    def test_a_kernel_that_prints_does_not_spoil_the_document(self):
+        program = self.host_program(GOOD_LOOP + "\n  if (begin == 0) printf(\"kernel speaks\\n\");")
+        self.write("kernel.cpp", "#include <cstdio>\n" + self.read(self.path("kernel.cpp")))
+        run = self.run_furlong("race", program, *QUICK, "--quiet", "--json", "-")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(json.loads(run.stdout)["program"], "planted")
+
+
+class Quarantine(Case):
+    def test_a_broken_one_costs_trials_and_not_the_race(self):
+        program = self.host_program(GOOD_LOOP)
+        state = self.environment["FURLONG_STATE_DIR"]
+        for broken in ("bytes", "folder"):
+            shutil.rmtree(state, ignore_errors=True)
+            os.mkdir(state)
+            if broken == "bytes":
+                self.write_bytes(os.path.join(state, "quarantine.sqlite"), bytes(range(256)) * 64)
+            else:
+                os.mkdir(os.path.join(state, "quarantine.sqlite"))
+            race, run = self.race_json(program, *QUICK)
+            self.assertTrue(variant(race, "bad")["gated"])
+            self.assertRegex(run.stdout, r"note: .*quarantine\.sqlite")
+
+
 class Trial(Case):
     """The trial process as an application that embeds Furlong starts it (docs/guide-application-developers.md)."""
 

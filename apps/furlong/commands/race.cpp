@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "apps/furlong/backends.h"
 #include "apps/furlong/commands.h"
@@ -13,6 +15,7 @@
 #include "apps/furlong/session.h"
 #include "apps/furlong/simulation.h"
 #include "furlong/base/json.h"
+#include "furlong/base/os/guard.h"
 #include "furlong/base/os/interrupt.h"
 #include "furlong/base/os/paths.h"
 #include "furlong/base/os/process.h"
@@ -29,7 +32,7 @@ Result<race::Options> race_options(const Arguments& arguments) {
   FURLONG_TRY(options.window_ms, arguments.number("--window", 5, 0.1, 10'000));
   FURLONG_TRY(const double threshold, arguments.number("--threshold", 0.5, 0, 50));
   options.rules.threshold = threshold / 100;
-  FURLONG_TRY(options.budget_s, arguments.number("--race-budget-s", 120, 0.1, 1e6));
+  FURLONG_TRY(options.budget_s, arguments.number("--race-budget-s", 120, 0.1, 540));
   FURLONG_TRY(options.max_pause_ms, arguments.number("--max-pause-ms", 0, 0, 1e9));
   FURLONG_TRY(options.horizon_s, arguments.number("--horizon", 0, 0, 1e9));
   FURLONG_TRY(const std::int64_t seed, arguments.integer("--seed", 1, 0));
@@ -81,6 +84,7 @@ std::string problem_text(const Problem& problem) {
 Status can_write(const std::string& option, const std::filesystem::path& file) {
   namespace fs = std::filesystem;
   std::error_code error;
+  if (file.empty()) return fail(Code::invalid, "{} takes a file's name, not ''", option);
   if (fs::is_directory(file, error))
     return fail(Code::invalid, "{}: {} is a folder, not a file", option, file.string());
   fs::path there = fs::exists(file, error) ? file : fs::absolute(file, error).parent_path();
@@ -101,6 +105,38 @@ Status can_write_outputs(const Arguments& arguments) {
   return {};
 }
 
+/// While it lives, what goes to standard output goes to standard error: kernels that print are heard, and do
+/// not spoil the table or the document.
+class KernelsSpeakAside {
+ public:
+  KernelsSpeakAside() {
+    std::fflush(stdout);
+    kept_ = ::dup(STDOUT_FILENO);
+    if (kept_ >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) give_back();
+  }
+  ~KernelsSpeakAside() { give_back(); }
+  KernelsSpeakAside(const KernelsSpeakAside&) = delete;
+  KernelsSpeakAside& operator=(const KernelsSpeakAside&) = delete;
+
+ private:
+  void give_back() {
+    if (kept_ < 0) return;
+    std::fflush(stdout);
+    std::clearerr(stdout);  // a kernel's words may be lost without harm
+    ::dup2(kept_, STDOUT_FILENO);
+    ::close(std::exchange(kept_, -1));
+  }
+  int kept_ = -1;
+};
+
+/// What one attempt of the command knows of its guard and of the attempts before it.
+struct Attempt {
+  Hand* hand = nullptr;  ///< null: no guard
+  std::vector<race::Fallen> fallen;
+  std::size_t told = 0;    ///< races whose table and record an earlier attempt has given out
+  double budget_left = 1;  ///< of each race's budget
+};
+
 /// Everything that lives as long as the command: devices, quarantine, the simulated device's clock.
 struct Stage {
   device::Registry registry;
@@ -112,6 +148,7 @@ struct Stage {
   std::shared_ptr<const program::Program> program;
   std::string language;
   std::vector<std::string> trial_command;
+  std::vector<std::string> notes;  ///< for every outcome
 };
 
 Status open(Stage& stage, const std::string& address) {
@@ -136,7 +173,12 @@ Status set_up(Stage& stage, const Arguments& arguments) {
   if (stage.program->check.reference == program::ReferenceKind::host) {
     FURLONG_TRY(stage.host, stage.registry.open("host:0"));
   }
-  FURLONG_TRY(stage.quarantine, open_quarantine());
+  // What is known of bad variants saves trials; without it a race costs more and is as good.
+  if (auto quarantine = open_quarantine()) {
+    stage.quarantine.emplace(*std::move(quarantine));
+  } else {
+    stage.notes.push_back(quarantine.error().text() + "; raced without a quarantine");
+  }
   FURLONG_TRY(const auto executable, own_executable());
   stage.trial_command = {executable.string(), "trial"};
   return {};
@@ -144,26 +186,30 @@ Status set_up(Stage& stage, const Arguments& arguments) {
 
 Result<race::Outcome> race_once(Stage& stage, const program::Instance& instance, const Problem& problem,
                                 const race::Options& options, const Arguments& arguments,
-                                ProgressLine& progress, std::stop_token stop) {
+                                const Attempt& attempt, ProgressLine& progress, std::stop_token stop) {
   const std::vector<std::string> lossy = arguments.values("--allow-lossy");
   FURLONG_TRY(const auto points, instance.select(arguments.value("--variants", "catalogue"), lossy));
   race::Context context;
   context.device = stage.device.get();
   context.host = stage.host.get();
   context.clock = stage.device->facts().virtual_time ? &stage.simulation.clock() : &system_clock();
-  context.quarantine = stage.device->facts().virtual_time ? nullptr : &*stage.quarantine;
+  if (!stage.device->facts().virtual_time && stage.quarantine) context.quarantine = &*stage.quarantine;
   if (!stage.device->facts().virtual_time) context.trial_command = stage.trial_command;
   Json trial_program = program_to_json(stage.request, problem, stage.language);
   trial_program["device"] = stage.device->facts().address();
   context.trial_program_json = json_line(trial_program);
   context.progress = [&](const race::Progress& state) { progress.show(state); };
   context.stop = stop;
+  context.hand = attempt.hand;
+  context.hand_limit_s = options.trial_timeout_s;
+  context.fallen = attempt.fallen;
   context.reopen = [&stage, address = stage.device->facts().address()]() -> Result<device::Device*> {
     stage.device.reset();  // before it is opened again: some cards are held by one process, or one context
     FURLONG_CHECK(open(stage, address));
     return stage.device.get();
   };
   stage.simulation.attach(instance);
+  const KernelsSpeakAside aside;
   return race::run(instance, points, options, context);
 }
 
@@ -191,63 +237,157 @@ std::string command_text(const Arguments& arguments) {
   return text;
 }
 
-Result<int> run(const Arguments& arguments) {
-  FURLONG_TRY(const race::Options options, race_options(arguments));
-  FURLONG_TRY(const auto problems, problems_of(arguments));
-  FURLONG_CHECK(can_write_outputs(arguments));
+/// One race's outcome to wherever it was asked to go. What cannot be written does not keep the rest from
+/// being written; the first Error is the answer.
+class Outputs {
+ public:
+  explicit Outputs(const Arguments& arguments, std::size_t races) : arguments_(arguments), races_(races) {}
+
+  /// `say`: an earlier attempt has not told of it.
+  void add(const program::Instance& instance, const race::Outcome& outcome, const Problem& problem,
+           const race::Options& options, bool say) {
+    ++number_;
+    if (say) {
+      if (races_ > 1) print(problem_text(problem) + "\n");
+      print(race_table(instance, outcome));
+      if (auto more = extras(arguments_, instance, outcome)) {
+        print(*more);
+      } else {
+        keep(more.error());
+      }
+      keep(write_records(arguments_, instance, outcome));
+    }
+    if (arguments_.given("--report")) write_report(instance, outcome, options, say);
+    documents_.push_back(race::to_json(instance, outcome, options));
+    dispatch_.add(instance, outcome);
+    if (say && races_ > 1) print("\n");
+  }
+
+  Status finish() {
+    if (races_ > 1) print(dispatch_.text());
+    if (arguments_.given("--json")) {
+      const Json document = races_ == 1
+                                ? documents_[0]
+                                : Json{{"schema", 1}, {"races", documents_}, {"dispatch", dispatch_.json()}};
+      const std::string file = arguments_.value("--json");
+      if (file == "-") {
+        print_out(json_pretty(document));
+      } else {
+        keep(system_files().write_atomic(file, json_pretty(document)));
+      }
+    }
+    return first_;
+  }
+
+ private:
   // Standard output is one thing only: with --json - it is the document, and what people read goes beside it.
-  const auto say = arguments.value("--json") == "-" ? print_err : print_out;
+  void print(std::string_view text) const {
+    arguments_.value("--json") == "-" ? print_err(text) : print_out(text);
+  }
+  void keep(const Status& status) {
+    if (!status && first_) first_ = status;
+  }
+  void write_report(const program::Instance& instance, const race::Outcome& outcome,
+                    const race::Options& options, bool say) {
+    std::filesystem::path file = arguments_.value("--report");
+    if (races_ > 1)
+      file.replace_filename(fmt::format("{}-{}{}", file.stem().string(), number_, file.extension().string()));
+    const Status written = system_files().write_atomic(
+        file,
+        html_report(
+            instance, outcome,
+            {.command = command_text(arguments_), .date = outcome.ts, .threshold = options.rules.threshold}));
+    if (written && say) print("report: " + file.string() + "\n");
+    keep(written);
+  }
+
+  const Arguments& arguments_;
+  std::size_t races_;
+  std::size_t number_ = 0;
+  Json documents_ = Json::array();
+  race::DispatchTable dispatch_;
+  Status first_;
+};
+
+/// All races of the command, in this process.
+Result<int> run_here(const Arguments& arguments, race::Options options, const std::vector<Problem>& problems,
+                     const Attempt& attempt) {
   int code = exit_ok;
   Stage stage;
   const std::stop_token stop = stop_on_interrupt();
   FURLONG_CHECK(set_up(stage, arguments));
+  options.budget_s *= attempt.budget_left;
   ProgressLine progress(stderr, !arguments.flag("--quiet"));
-  Json documents = Json::array();
-  race::DispatchTable dispatch;
-  for (const Problem& problem : problems) {
-    FURLONG_TRY(const auto instance, program::Instance::make(stage.program, stage.language, problem,
+  Outputs outputs(arguments, problems.size());
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    FURLONG_TRY(const auto instance, program::Instance::make(stage.program, stage.language, problems[i],
                                                              device_facts(stage.device->facts())));
-    auto outcome = race_once(stage, instance, problem, options, arguments, progress, stop);
+    auto outcome = race_once(stage, instance, problems[i], options, arguments, attempt, progress, stop);
     progress.clear();
     if (stop.stop_requested()) {
       print_err("furlong race: stopped\n");
       return 128 + interrupt_signal();
     }
     if (!outcome) return Error(std::move(outcome).error());
+    outcome->notes.insert(outcome->notes.end(), stage.notes.begin(), stage.notes.end());
     if (!outcome->variants[0].rate) code = exit_failed;
-    if (problems.size() > 1) say(problem_text(problem) + "\n");
-    say(race_table(instance, *outcome));
-    FURLONG_TRY(const std::string more, extras(arguments, instance, *outcome));
-    say(more);
-    FURLONG_CHECK(write_records(arguments, instance, *outcome));
-    if (arguments.given("--report")) {
-      std::filesystem::path file = arguments.value("--report");
-      if (problems.size() > 1)
-        file.replace_filename(
-            fmt::format("{}-{}{}", file.stem().string(), documents.size() + 1, file.extension().string()));
-      FURLONG_CHECK(system_files().write_atomic(file, html_report(instance, *outcome,
-                                                                  {.command = command_text(arguments),
-                                                                   .date = outcome->ts,
-                                                                   .threshold = options.rules.threshold})));
-      say("report: " + file.string() + "\n");
-    }
-    documents.push_back(race::to_json(instance, *outcome, options));
-    dispatch.add(instance, *outcome);
-    if (problems.size() > 1) say("\n");
+    outputs.add(instance, *outcome, problems[i], options, i >= attempt.told);
+    if (attempt.hand != nullptr) attempt.hand->reach(static_cast<std::uint32_t>(i + 1));
   }
-  if (problems.size() > 1) say(dispatch.text());
-  if (arguments.given("--json")) {
-    const Json document = problems.size() == 1
-                              ? documents[0]
-                              : Json{{"schema", 1}, {"races", documents}, {"dispatch", dispatch.json()}};
-    const std::string file = arguments.value("--json");
-    if (file == "-") {
-      print_out(json_pretty(document));
-    } else {
-      FURLONG_CHECK(system_files().write_atomic(file, json_pretty(document)));
-    }
-  }
+  FURLONG_CHECK(outputs.finish());
   return code;
+}
+
+/// The race in a process under guard: a kernel or reference that ends it is named, and the race begins anew
+/// without that variant.
+Result<int> run_guarded_races(const Arguments& arguments, const race::Options& options,
+                              const std::vector<Problem>& problems) {
+  constexpr std::size_t kMostFallen = 8;
+  constexpr double kLeastBudget = 0.25;  // that an attempt is given, whatever the one before used up
+  Attempt attempt;
+  const double start_ms = system_clock().now_ms();
+  for (;;) {
+    FURLONG_TRY(const GuardEnd end, run_guarded([&](Hand& hand) {
+                  attempt.hand = &hand;
+                  return end_of_command(run_here(arguments, options, problems, attempt));
+                }));
+    if (end.finished) return end.code;
+    if (!arguments.flag("--quiet") && isatty(STDERR_FILENO) == 1) print_err("\r\033[K");
+    if (end.interrupted != 0) {
+      print_err("furlong race: stopped\n");
+      return 128 + end.interrupted;
+    }
+    const bool variant = end.kind == static_cast<std::uint32_t>(race::Holding::variant);
+    if (end.kind == 0 || !end.by_itself())
+      return fail(Code::internal, "the race's process ended: {}{}; nothing is quarantined, race again",
+                  end.text(), variant ? fmt::format(", while '{}' ran", end.name) : std::string());
+    if (!variant)
+      return fail(Code::mismatch,
+                  "the reference ended the race: {}: {}{}; its outputs are needed to check the variants",
+                  end.name, end.text(),
+                  end.hung ? " (--trial-timeout-s S gives it 15 times S)" : std::string());
+    const std::string why = (end.hung ? "hang: " : "trap: ") + end.text();
+    print_err(
+        fmt::format("furlong race: '{}' ended the race's process ({}); it is quarantined\n", end.name, why));
+    if (attempt.fallen.size() == kMostFallen)
+      return fail(Code::mismatch, "{} variants ended the race's process, '{}' the last: {}", kMostFallen + 1,
+                  end.name, why);
+    attempt.fallen.push_back({end.name, why});
+    attempt.told = std::max<std::size_t>(attempt.told, end.milestone);
+    const double used_s = 1e-3 * (system_clock().now_ms() - start_ms);
+    attempt.budget_left = std::max(kLeastBudget, 1 - used_s / options.budget_s);
+  }
+}
+
+Result<int> run(const Arguments& arguments) {
+  FURLONG_TRY(const race::Options options, race_options(arguments));
+  FURLONG_TRY(const auto problems, problems_of(arguments));
+  FURLONG_CHECK(can_write_outputs(arguments));
+  const std::string device = arguments.value("--device", "auto");
+  // A simulated device runs no foreign code.
+  if (!options.trial || device.starts_with("sim") || device.starts_with("null"))
+    return run_here(arguments, options, problems, {});
+  return run_guarded_races(arguments, options, problems);
 }
 
 }  // namespace
@@ -320,10 +460,12 @@ CommandSpec race_command() {
        .complete = "file"},
       {.name = "--no-trial",
        .value_name = "",
-       .help = "Skip the trial process: a variant that hangs or traps then takes the race with it."},
+       .help = "No trial process, and no guard around the race: a variant that hangs or traps then takes the "
+               "race with it. For debuggers."},
       {.name = "--trial-timeout-s",
        .value_name = "S",
-       .help = "Time for one variant in the trial process. Default 20."},
+       .help = "Time for one variant in the trial process, and for one window or gate of it in the race. "
+               "Default 20."},
       {.name = "--quiet", .value_name = "", .help = "No progress line."},
   };
   for (auto& option : program_options()) options.push_back(option);

@@ -47,12 +47,12 @@ bool is_winner(const race::Outcome& outcome, std::size_t i) {
   return outcome.winner != 0 && i == outcome.winner;  // of a race that the budget ended: the best so far
 }
 
+/// Those with a gain to draw: a race for energy gives one to its finalists only.
 std::vector<std::size_t> timed_by_gain(const race::Outcome& outcome) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < outcome.variants.size(); ++i)
-    if (outcome.variants[i].rate && outcome.variants[i].heats > 0) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return (a == 0 ? 0 : outcome.variants[a].gain) > (b == 0 ? 0 : outcome.variants[b].gain);
+  std::vector<std::size_t> order = by_gain(outcome);
+  std::erase_if(order, [&](std::size_t i) {
+    const auto& variant = outcome.variants[i];
+    return !variant.rate || variant.heats == 0 || (i != 0 && !std::isfinite(variant.gain));
   });
   return order;
 }
@@ -139,8 +139,10 @@ std::string heats_chart(const race::Outcome& outcome) {
     if (heat.dropped) continue;
     for (std::size_t i = 0; i < heat.cost_ms.size() && i < curves.size(); ++i) {
       if (!std::isfinite(heat.cost_ms[i])) continue;
-      curves[i].emplace_back(heat.at_s, heat.cost_ms[i] / scale);
-      values.push_back(heat.cost_ms[i] / scale);
+      // Of the same work as base's launch.
+      const double cost = heat.cost_ms[i] / scale * outcome.work_amount / outcome.variants[i].work_amount;
+      curves[i].emplace_back(heat.at_s, cost);
+      values.push_back(cost);
     }
   }
   if (values.empty()) return "<p class=\"dim\">No accepted heats.</p>\n";
@@ -281,7 +283,7 @@ std::string variants_table(const program::Instance& instance, const race::Outcom
         "</td><td "
         "class=\"why\">{}</td></tr>\n",
         html_escape(variant.name), timed ? rate_text(work, *variant.rate) : "-",
-        i == 0 || !timed ? "" : percent(variant.gain),
+        i == 0 || !timed || !std::isfinite(variant.gain) ? "" : percent(variant.gain),
         i == 0 || !timed || !std::isfinite(variant.low)
             ? ""
             : percent(variant.low) + " to " + percent(variant.high),

@@ -172,7 +172,7 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
     const bool timed = variant.rate.has_value();
     std::vector<std::string> row{
         variant.name, timed ? rate_text(work, *variant.rate) : "-",
-        i == 0 || !timed ? "" : percent(variant.gain),
+        i == 0 || !timed || !std::isfinite(variant.gain) ? "" : percent(variant.gain),
         i == 0 || !timed || !std::isfinite(variant.low) || !std::isfinite(variant.high)
             ? ""
             : fmt::format("{} .. {}", percent(variant.low), percent(variant.high))};
@@ -187,7 +187,7 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
   }
   std::string out =
       fmt::format("{} on {} ({}, {})\n\n{}\n", instance.program().name, outcome.device.address(),
-                  outcome.device.label, instance.edition().language, table.text());
+                  one_line(outcome.device.label), instance.edition().language, table.text());
   out += long_reasons(outcome) + outcome.sentence + "\n";
   out += fmt::format("gate: {}; {} heats", outcome.reference, outcome.heats.size());
   if (outcome.dropped_heats > 0) out += fmt::format(", {} dropped", outcome.dropped_heats);
@@ -197,7 +197,7 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
                      outcome.paused_ms / 1e3, outcome.total_ms / 1e3);
   for (const std::string& note : outcome.notes) out += "note: " + note + "\n";
   if (const std::string hint = budget_hint(outcome); !hint.empty()) out += "to do: " + hint + "\n";
-  return out;
+  return without_controls(out);
 }
 
 std::string pareto_table(const program::Instance& instance, const race::Outcome& outcome) {
@@ -259,9 +259,8 @@ void ProgressLine::show(const race::Progress& progress) {
     if (phase == last_phase_) return;
     last_phase_ = phase;
     if (progress.phase != race::Phase::done) {
-      fmt::print(out_, "{:.1f} s: {}{}\n", progress.elapsed_s, phase_word(progress.phase),
-                 progress.total > 0 ? fmt::format(" ({} variants)", progress.total) : "");
-      std::fflush(out_);
+      write(fmt::format("{:.1f} s: {}{}\n", progress.elapsed_s, phase_word(progress.phase),
+                        progress.total > 0 ? fmt::format(" ({} variants)", progress.total) : ""));
     }
     return;
   }
@@ -278,15 +277,19 @@ void ProgressLine::show(const race::Progress& progress) {
             20),
         progress.done, progress.total, progress.doing);
   }
-  fmt::print(out_, "\r\033[K{}", line);
-  std::fflush(out_);
+  write("\r\033[K" + line);
   drawn_ = true;
+}
+
+/// A terminal that is gone or a full disk costs the line only.
+void ProgressLine::write(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), out_);
+  std::fflush(out_);
 }
 
 void ProgressLine::clear() {
   if (!drawn_) return;
-  fmt::print(out_, "\r\033[K");
-  std::fflush(out_);
+  write("\r\033[K");
   drawn_ = false;
 }
 

@@ -44,6 +44,8 @@ class ProgressLine {
   void clear();
 
  private:
+  void write(const std::string& text);
+
   std::FILE* out_;
   bool enabled_;
   bool terminal_;
