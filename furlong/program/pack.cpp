@@ -2,6 +2,7 @@
 #include "furlong/program/pack.h"
 
 #include <algorithm>
+#include <set>
 
 #include "furlong/base/os/memory.h"
 #include "furlong/base/os/paths.h"
@@ -20,6 +21,9 @@ constexpr std::string_view kSignatureFile = "pack.sig";
 constexpr std::string_view kContentStart = "content = \"";
 constexpr std::uint64_t kLargestPack = std::uint64_t{16} << 30;
 constexpr std::size_t kMostFiles = 10000;
+constexpr std::uint64_t kLargestPackFile = std::uint64_t{64} << 20;
+constexpr std::uint64_t kLargestSignature = std::uint64_t{64} << 10;
+constexpr std::uint64_t kReadAtOnce = std::uint64_t{16} << 20;  // a larger file is hashed before it is held
 constexpr int kDeepest = 32;
 
 bool is_listed(const std::string& name) { return name != kPackFile && name != kSignatureFile; }
@@ -58,62 +62,36 @@ std::uint64_t largest_pack() {
   return memory == 0 ? kLargestPack : std::min(kLargestPack, memory / 2);
 }
 
-// Walks the folder: every file in it is read, except that links and anything else that is no plain file are
-// refused (a pipe or a device could be read for ever).
-struct FolderReader {
-  Files& files;
-  const std::filesystem::path& folder;
-  std::uint64_t room = largest_pack();
-  PackContents contents;
+// One line of [files].
+Result<Digest> listed_digest(std::string_view pack_file, const std::string& name, const TomlNode& node) {
+  if (!internal::is_pack_name(name) || !is_listed(name))
+    return fail(Code::denied, "{}:{}: '{}' is no name of a file in a pack", pack_file, node.line, name);
+  const auto* hex = node.string();
+  const auto listed = hex != nullptr ? Digest::parse(*hex) : Result<Digest>(fail(Code::corrupt, "no string"));
+  if (!listed || listed->hex() != *hex)
+    return fail(Code::corrupt, "{}:{}: the hash of '{}' is not 64 lower-case hexadecimal digits", pack_file,
+                node.line, name);
+  return *listed;
+}
 
-  // Files that only a fake knows are not on the disk, and then there is nothing to look at.
-  Status check_kind(const std::filesystem::path& path, bool is_folder) const {
-    std::error_code error;
-    const auto status = std::filesystem::symlink_status(path, error);
-    if (std::filesystem::is_symlink(status))
-      return fail(Code::denied, "{}: a pack holds no symbolic links", path.string());
-    if (is_folder || error || !std::filesystem::exists(status)) return {};
-    if (!std::filesystem::is_regular_file(status))
-      return fail(Code::denied, "{}: a pack holds only files and folders, no pipes or devices",
-                  path.string());
-    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-    if (!error && bytes > room) return too_large();
-    return {};
-  }
+Error missing_file(std::string_view where, const std::string& name) {
+  return fail(Code::corrupt, "{}/{}: the file is missing; {} lists it", where, name, kPackFile);
+}
+Error foreign_file(std::string_view where, const std::string& name) {
+  return fail(Code::corrupt, "{}/{}: a foreign file: {} does not list it", where, name, kPackFile);
+}
+Status same_digest(std::string_view where, const std::string& name, const Digest& actual,
+                   const Digest& listed) {
+  if (actual == listed) return {};
+  return fail(Code::corrupt, "{}/{}: the file is damaged: its BLAKE2b-256 is {}…, {} says {}…", where, name,
+              actual.brief(), kPackFile, listed.brief());
+}
 
-  Error too_large() const {
-    return fail(Code::exhausted, "{}: a pack of more than {} is not read", folder.string(),
-                human_bytes(largest_pack()));
-  }
-
-  Status walk(const std::string& inside, int depth) {
-    if (depth > kDeepest)
-      return fail(Code::invalid, "{}: a pack has at most {} levels of folders", folder.string(), kDeepest);
-    FURLONG_TRY(const auto names, files.list(inside.empty() ? folder : folder / inside));
-    for (const std::string& name : names) {
-      const bool is_folder = name.ends_with('/');
-      const std::string full = inside + name;
-      FURLONG_CHECK(check_kind(folder / (is_folder ? full.substr(0, full.size() - 1) : full), is_folder));
-      if (is_folder) {
-        FURLONG_CHECK(walk(full, depth + 1));
-        continue;
-      }
-      if (contents.files.size() >= kMostFiles)
-        return fail(Code::invalid, "{}: a pack has at most {} files", folder.string(), kMostFiles);
-      FURLONG_TRY(std::string bytes, files.read(folder / full, room));
-      room -= bytes.size();
-      contents.files[full] = std::move(bytes);
-    }
-    return {};
-  }
-};
-
-Result<PackContents> read_folder(const std::filesystem::path& folder, Files& files) {
-  if (!files.exists(folder / kPackFile))
-    return fail(Code::invalid, "{}: there is no {}: this folder is no pack", folder.string(), kPackFile);
-  FolderReader reader{.files = files, .folder = folder, .contents = {}};
-  FURLONG_CHECK(reader.walk("", 0));
-  return std::move(reader.contents);
+Result<const TomlNode*> file_list(const TomlNode& root, std::string_view pack_file) {
+  const TomlNode* table = root.find("files");
+  if (table == nullptr || !table->is_table())
+    return fail(Code::corrupt, "{}: there is no table [files]", pack_file);
+  return table;
 }
 
 // The table [files] against the files that are there.
@@ -122,29 +100,15 @@ struct Listing {
   std::string_view where;
   std::string pack_file;
 
-  Status check_entry(const std::string& name, const TomlNode& node) const {
-    if (!internal::is_pack_name(name) || !is_listed(name))
-      return fail(Code::denied, "{}:{}: '{}' is no name of a file in a pack", pack_file, node.line, name);
-    const auto* hex = node.string();
-    const auto listed =
-        hex != nullptr ? Digest::parse(*hex) : Result<Digest>(fail(Code::corrupt, "no string"));
-    if (!listed || listed->hex() != *hex)
-      return fail(Code::corrupt, "{}:{}: the hash of '{}' is not 64 lower-case hexadecimal digits", pack_file,
-                  node.line, name);
-    const auto found = contents.files.find(name);
-    if (found == contents.files.end())
-      return fail(Code::corrupt, "{}/{}: the file is missing; {} lists it", where, name, kPackFile);
-    const Digest actual = blake2b_256(found->second);
-    if (actual == *listed) return {};
-    return fail(Code::corrupt, "{}/{}: the file is damaged: its BLAKE2b-256 is {}…, {} says {}…", where, name,
-                actual.brief(), kPackFile, listed->brief());
-  }
-
   Status check(const TomlNode& table) const {
-    for (const auto& [name, node] : *table.table()) FURLONG_CHECK(check_entry(name, node));
+    for (const auto& [name, node] : *table.table()) {
+      FURLONG_TRY(const Digest listed, listed_digest(pack_file, name, node));
+      const auto found = contents.files.find(name);
+      if (found == contents.files.end()) return missing_file(where, name);
+      FURLONG_CHECK(same_digest(where, name, blake2b_256(found->second), listed));
+    }
     for (const auto& [name, bytes] : contents.files)
-      if (is_listed(name) && table.find(name) == nullptr)
-        return fail(Code::corrupt, "{}/{}: a foreign file: {} does not list it", where, name, kPackFile);
+      if (is_listed(name) && table.find(name) == nullptr) return foreign_file(where, name);
     return {};
   }
 };
@@ -163,6 +127,104 @@ Result<TomlNode> parse_pack_file(const PackContents& contents, std::string_view 
     return fail(Code::incompatible, "{}:{}:{}: found pack format {}, expected {}", name, format->line,
                 format->column, *format->integer(), kFormat);
   return *std::move(root);
+}
+
+// Reads the folder: pack.toml, then every file that it lists. What it does not list, links and anything else
+// that is no plain file are refused unread (a pipe or a device could be read for ever), and a file that is
+// not as listed before its bytes take any memory.
+struct FolderReader {
+  Files& files;
+  const std::filesystem::path& folder;
+  std::uint64_t room = largest_pack();
+  std::map<std::string, Digest> listed = {};
+  std::set<std::string> found = {};  // names beside pack.toml
+  PackContents contents = {};
+
+  std::string where() const { return folder.string(); }
+
+  Status read() {
+    FURLONG_CHECK(check_kind(folder / kPackFile, false));
+    FURLONG_CHECK(take(std::string(kPackFile), kLargestPackFile));
+    FURLONG_TRY(const TomlNode root, parse_pack_file(contents, where()));
+    const std::string pack_file = fmt::format("{}/{}", where(), kPackFile);
+    FURLONG_TRY(const TomlNode* table, file_list(root, pack_file));
+    for (const auto& [name, node] : *table->table()) {
+      FURLONG_TRY(listed[name], listed_digest(pack_file, name, node));
+    }
+    FURLONG_CHECK(walk("", 0));
+    for (const auto& [name, digest] : listed)
+      if (!found.contains(name)) return missing_file(where(), name);
+    for (const std::string& name : found) FURLONG_CHECK(take_verified(name));
+    return {};
+  }
+
+ private:
+  // Files that only a fake knows are not on the disk, and then there is nothing to look at.
+  Status check_kind(const std::filesystem::path& path, bool is_folder) const {
+    std::error_code error;
+    const auto status = std::filesystem::symlink_status(path, error);
+    if (std::filesystem::is_symlink(status))
+      return fail(Code::denied, "{}: a pack holds no symbolic links", path.string());
+    if (is_folder || error || !std::filesystem::exists(status)) return {};
+    if (!std::filesystem::is_regular_file(status))
+      return fail(Code::denied, "{}: a pack holds only files and folders, no pipes or devices",
+                  path.string());
+    return {};
+  }
+
+  Error too_large() const {
+    return fail(Code::exhausted, "{}: a pack of more than {} is not read", folder.string(),
+                human_bytes(largest_pack()));
+  }
+
+  Status walk(const std::string& inside, int depth) {
+    if (depth > kDeepest)
+      return fail(Code::invalid, "{}: a pack has at most {} levels of folders", folder.string(), kDeepest);
+    FURLONG_TRY(const auto names, files.list(inside.empty() ? folder : folder / inside));
+    for (const std::string& name : names) {
+      const bool is_folder = name.ends_with('/');
+      const std::string full = inside + name;
+      if (full == kPackFile) continue;
+      FURLONG_CHECK(check_kind(folder / (is_folder ? full.substr(0, full.size() - 1) : full), is_folder));
+      if (is_folder) {
+        FURLONG_CHECK(walk(full, depth + 1));
+        continue;
+      }
+      if (full != kSignatureFile && !listed.contains(full)) return foreign_file(where(), full);
+      if (found.size() >= kMostFiles)
+        return fail(Code::invalid, "{}: a pack has at most {} files", folder.string(), kMostFiles);
+      found.insert(full);
+    }
+    return {};
+  }
+
+  Status take(const std::string& name, std::uint64_t most) {
+    FURLONG_TRY(std::string bytes, files.read(folder / name, std::min(room, most)));
+    room -= bytes.size();
+    contents.files[name] = std::move(bytes);
+    return {};
+  }
+
+  Status take_verified(const std::string& name) {
+    if (name == kSignatureFile) return take(name, kLargestSignature);
+    std::error_code error;
+    const std::uintmax_t bytes = std::filesystem::file_size(folder / name, error);
+    if (!error && bytes > room) return too_large();
+    if (!error && bytes > kReadAtOnce) {
+      FURLONG_TRY(const Digest before, files.hash(folder / name, room));
+      FURLONG_CHECK(same_digest(where(), name, before, listed[name]));
+    }
+    FURLONG_CHECK(take(name, room));
+    return same_digest(where(), name, blake2b_256(contents.files[name]), listed[name]);
+  }
+};
+
+Result<PackContents> read_folder(const std::filesystem::path& folder, Files& files) {
+  if (!files.exists(folder / kPackFile))
+    return fail(Code::invalid, "{}: there is no {}: this folder is no pack", folder.string(), kPackFile);
+  FolderReader reader{.files = files, .folder = folder};
+  FURLONG_CHECK(reader.read());
+  return std::move(reader.contents);
 }
 
 Result<std::shared_ptr<const Program>> program_file_of_pack(const PackContents& contents,
@@ -245,9 +307,7 @@ Result<std::string> verify_contents(const PackContents& contents, std::string_vi
   const TomlNode* kind = root.find("kind");
   if (kind == nullptr || kind->string() == nullptr)
     return fail(Code::corrupt, "{}: there is no kind", pack_file);
-  const TomlNode* table = root.find("files");
-  if (table == nullptr || !table->is_table())
-    return fail(Code::corrupt, "{}: there is no table [files]", pack_file);
+  FURLONG_TRY(const TomlNode* table, file_list(root, pack_file));
   FURLONG_CHECK((Listing{.contents = contents, .where = where, .pack_file = pack_file}.check(*table)));
   // The bytes before the body are the only ones possible, so that no byte of pack.toml is without meaning.
   const std::string expected = head(*kind->string()) + content_line(pack_hash(contents));

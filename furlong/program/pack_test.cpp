@@ -182,12 +182,79 @@ TEST_F(PackTest, PipesAreRefusedAndNotWaitedFor) {
 // The files are sparse: they take no room on the disk, and would take all of the memory.
 TEST_F(PackTest, APackThatMemoryCannotHoldIsRefusedUnread) {
   write(frozen());
-  put("pack/huge", "");
-  fs::resize_file(root() / "pack/huge", std::uintmax_t{1} << 40);
+  fs::resize_file(root() / "pack/add.cl", std::uintmax_t{1} << 40);
   const auto loaded = load_pack(root() / "pack");
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code(), Code::exhausted);
   EXPECT_NE(loaded.error().text().find("a pack of more than"), std::string::npos) << loaded.error().text();
+}
+
+/// The real files, and which of them were taken into memory or hashed.
+class WatchedFiles : public Files {
+ public:
+  Result<std::string> read(const fs::path& path, std::size_t max_bytes) override {
+    touched += fmt::format("read {}\n", path.filename().string());
+    return system_files().read(path, max_bytes);
+  }
+  Result<Digest> hash(const fs::path& path, std::size_t max_bytes) override {
+    touched += fmt::format("hash {}\n", path.filename().string());
+    return system_files().hash(path, max_bytes);
+  }
+  Status write_atomic(const fs::path& path, std::string_view bytes) override {
+    return system_files().write_atomic(path, bytes);
+  }
+  bool exists(const fs::path& path) override { return system_files().exists(path); }
+  Result<std::vector<std::string>> list(const fs::path& folder) override {
+    return system_files().list(folder);
+  }
+  Status remove(const fs::path& path) override { return system_files().remove(path); }
+  std::string touched;
+};
+
+TEST_F(PackTest, ALargeFileThatIsNotAsListedNeverTakesMemory) {
+  write(frozen());
+  fs::resize_file(root() / "pack/add.cl", 100 << 20);
+  WatchedFiles files;
+  const auto loaded = load_pack(root() / "pack", files);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code(), Code::corrupt);
+  EXPECT_TRUE(loaded.error().text().starts_with((root() / "pack").string() + "/add.cl: the file is damaged"))
+      << loaded.error().text();
+  EXPECT_EQ(files.touched, "read pack.toml\nhash add.cl\n");
+}
+
+TEST_F(PackTest, WhatIsNotListedIsNotEvenRead) {
+  write(frozen());
+  put("pack/huge", "");
+  fs::resize_file(root() / "pack/huge", std::uintmax_t{1} << 40);
+  WatchedFiles files;
+  EXPECT_EQ(message(load_pack(root() / "pack", files)),
+            (root() / "pack").string() + "/huge: a foreign file: pack.toml does not list it");
+  EXPECT_EQ(files.touched, "read pack.toml\n");
+  fs::remove(root() / "pack/huge");
+  for (const char* name : {"pack.toml", "pack.sig"}) {
+    put(std::string("pack/") + name, "");
+    fs::resize_file(root() / "pack" / name, std::uintmax_t{1} << 40);
+    const auto loaded = load_pack(root() / "pack");
+    ASSERT_FALSE(loaded) << name;
+    EXPECT_EQ(loaded.error().code(), Code::invalid) << loaded.error().text();
+    EXPECT_NE(loaded.error().text().find(name), std::string::npos) << loaded.error().text();
+    fs::remove_all(root() / "pack");
+    write(frozen());
+  }
+}
+
+TEST_F(PackTest, ALargeFileThatIsAsListedIsUsed) {
+  PackContents pack = frozen();
+  pack.files["data.bin"] = std::string(17 << 20, 'd');
+  ASSERT_TRUE(seal_pack(pack, "program", "[program]\nfile = \"add.toml\"\n"));
+  write(pack);
+  const auto loaded = load_pack(root() / "pack");
+  EXPECT_TRUE(loaded) << loaded.error().text();
+  std::string damaged = pack.files["data.bin"];
+  damaged.back() = 'e';
+  put("pack/data.bin", damaged);
+  EXPECT_TRUE(message(load_pack(root() / "pack")).starts_with((root() / "pack").string() + "/data.bin: "));
 }
 
 // A pack whose hashes hold, made by someone who wants another file read.
