@@ -186,7 +186,10 @@ Status Database::migrate(const std::vector<std::string>& steps) {
       version = query.integer(0);
     }
     const auto newest = static_cast<std::int64_t>(steps.size());
-    if (version < 0 || version > newest)
+    if (version < 0)
+      return fail(Code::corrupt, "{}: found schema version {}, which nobody writes: the file is damaged",
+                  state_->name, version);
+    if (version > newest)
       return fail(Code::incompatible,
                   "{}: found schema version {}, expected at most {}: it was written by a newer Furlong",
                   state_->name, version, newest);

@@ -53,7 +53,7 @@ class Database {
   Status execute(std::string_view sql);
   Result<Statement> prepare(std::string_view sql);
   /// Runs numbered migrations: `steps[i]` brings schema version i to i+1, all in one transaction.
-  /// A file of a newer version is `incompatible` (found and expected named).
+  /// A file of a newer version is `incompatible` (found and expected named), of a negative one `corrupt`.
   Status migrate(const std::vector<std::string>& steps);
 
  private:

@@ -120,6 +120,18 @@ TEST_F(Sqlite, ANewerFileIsIncompatible) {
   EXPECT_EQ(count(*database, "SELECT count(*) FROM t"), 2);
 }
 
+TEST_F(Sqlite, ANegativeVersionIsDamageAndNotTheFuture) {
+  const auto file = folder_ / "n.db";
+  auto database = Database::open(file);
+  ASSERT_TRUE(database->execute("PRAGMA user_version=-3"));
+  const Status status = database->migrate(two_steps);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code(), Code::corrupt);
+  EXPECT_THAT(status.error().text(), HasSubstr("n.db"));
+  EXPECT_THAT(status.error().text(), HasSubstr("version -3"));
+  EXPECT_THAT(status.error().text(), testing::Not(HasSubstr("newer")));
+}
+
 TEST_F(Sqlite, ADamagedFileIsCorrupt) {
   const auto foreign = folder_ / "foreign.db";
   std::ofstream(foreign) << std::string(5000, 'x');
