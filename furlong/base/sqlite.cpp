@@ -2,6 +2,9 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
+#include <system_error>
+
 namespace furlong {
 namespace {
 
@@ -35,7 +38,15 @@ Code code_of(int result) {
 
 Error error_of(sqlite3* database, const std::string& name, std::string_view doing) {
   const int result = sqlite3_extended_errcode(database);
-  return fail(code_of(result), "{}: {}: {} (SQLite {})", name, doing, sqlite3_errmsg(database), result);
+  const int primary = result & 0xFF;
+  // Behind these the system has said more: SQLite tells a full disk as such in one of its functions only.
+  const int number =
+      primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN ? sqlite3_system_errno(database) : 0;
+  Code code = code_of(result);
+  if (number == ENOSPC || number == EDQUOT || number == EFBIG) code = Code::exhausted;
+  if (number == EACCES || number == EPERM || number == EROFS) code = Code::denied;
+  return fail(code, "{}: {}: {} (SQLite {}{}{})", name, doing, sqlite3_errmsg(database), result,
+              number != 0 ? ", " : "", number != 0 ? std::generic_category().message(number) : "");
 }
 
 // What a statement is about, for a message: its first line, cut.

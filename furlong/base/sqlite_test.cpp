@@ -1,8 +1,10 @@
 #include "furlong/base/sqlite.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <thread>
 
@@ -174,6 +176,22 @@ TEST_F(Sqlite, AFullDatabaseIsExhausted) {
   const Status status = database->execute("INSERT INTO t VALUES(hex(randomblob(100000)))");
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code(), Code::exhausted);
+}
+
+TEST_F(Sqlite, ANewFileOnAFullDiskIsExhausted) {
+  // A file that may not grow: the system refuses the first write.
+  struct rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  const auto opened = Database::open(folder_ / "new.db");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), Code::exhausted) << opened.error().text();
+  EXPECT_THAT(opened.error().text(), HasSubstr("new.db"));
 }
 
 TEST_F(Sqlite, TwoConnectionsSeeEachOther) {
