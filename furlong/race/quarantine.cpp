@@ -1,7 +1,9 @@
 #include "furlong/race/quarantine.h"
 
+#include <system_error>
 #include <utility>
 
+#include "furlong/base/log.h"
 #include "furlong/base/sqlite.h"
 
 namespace furlong::race {
@@ -33,10 +35,111 @@ QuarantineEntry entry_of(const Statement& row) {
   return entry;
 }
 
+// A damaged file, or something else in its place: it can be put aside.
+bool is_damage(const Error& error) { return error.code() == Code::corrupt; }
+
+std::string mend_of(const Error& error) {
+  switch (error.code()) {
+    case Code::corrupt:
+      return "furlong quarantine clear --all puts it aside and begins a new one";
+    case Code::incompatible:
+      return "use that Furlong, or move the file away: a new one is begun";
+    case Code::exhausted:
+      return "free some space on its disk, or set FURLONG_STATE_DIR to a folder on another one";
+    case Code::timeout:
+      return "another process holds it: wait for its end, or set FURLONG_STATE_DIR to another folder";
+    default:
+      return "set FURLONG_STATE_DIR to a folder that can be written to";
+  }
+}
+
+Result<Database> open_database(const std::filesystem::path& file) {
+  std::error_code error;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
+  if (error && error != std::errc::no_space_on_device)
+    return fail(Code::denied, "{}: its folder cannot be made: {}", file.string(), error.message());
+  const auto status = std::filesystem::status(file, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    return fail(Code::corrupt, "{}: is no regular file", file.string());
+  FURLONG_TRY(Database database, Database::open(file));
+  FURLONG_CHECK(database.migrate(migrations()));
+  // The version alone does not say whose file it is.
+  const auto query = database.prepare(fmt::format("SELECT {} FROM variant", kColumns));
+  if (!query && query.error().code() != Code::internal) return query.error();
+  if (!query) return fail(Code::corrupt, "{}", query.error().message());
+  return database;
+}
+
+// The first FILE.broken-N that is free, with what belongs to the file. Another process that still uses it
+// goes on with the file that it has.
+Result<std::filesystem::path> put_aside(const std::filesystem::path& file) {
+  constexpr int kMost = 1000;
+  for (int n = 1; n <= kMost; ++n) {
+    const std::filesystem::path aside = fmt::format("{}.broken-{}", file.string(), n);
+    std::error_code error;
+    if (std::filesystem::exists(std::filesystem::symlink_status(aside, error))) continue;
+    std::filesystem::rename(file, aside, error);
+    if (error)
+      return fail(Code::denied, "{}: cannot be renamed to {}: {}; move it away yourself", file.string(),
+                  aside.filename().string(), error.message());
+    for (const char* part : {"-wal", "-shm"}) {
+      std::error_code ignored;  // mostly they are not there
+      std::filesystem::rename(file.string() + part, aside.string() + part, ignored);
+    }
+    return aside;
+  }
+  return fail(Code::exhausted, "{}: there are {} files .broken-N beside it: remove some", file.string(),
+              kMost);
+}
+
 }  // namespace
 
 struct Quarantine::Impl {
-  Database database;
+  std::filesystem::path file;
+  std::optional<Database> database;
+  std::optional<Error> broken;  // why there is no database
+  bool told = false;            // somebody has got `broken`
+
+  void open() {
+    database.reset();
+    broken.reset();
+    told = false;
+    auto opened = open_database(file);
+    if (opened)
+      database.emplace(*std::move(opened));
+    else
+      broken = worded(opened.error());
+  }
+
+  // As it is given to the caller.
+  Error worded(const Error& error) const {
+    const Code code = error.code() == Code::unavailable ? Code::denied : error.code();
+    const std::string prefix = file.string() + ": ";  // messages of files begin with it
+    const std::string text = error.text();
+    return fail(code, "the quarantine {}: {}: {}", file.string(),
+                text.starts_with(prefix) ? text.substr(prefix.size()) : text, mend_of(error));
+  }
+
+  Error tell() {
+    told = true;
+    return *broken;
+  }
+
+  template <class T>
+  Result<T> give(Result<T> result) {
+    if (result) return result;
+    const Error error = worded(result.error());
+    if (is_damage(error)) {  // what is damaged once is not asked again
+      database.reset();
+      broken = error;
+      told = true;
+    }
+    return error;
+  }
+
+  Result<std::optional<QuarantineEntry>> find(const QuarantineKey& key);
+  Result<std::vector<QuarantineEntry>> list();
+  Result<int> clear(const std::string& what);
 };
 
 Quarantine::Quarantine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -45,16 +148,14 @@ Quarantine::Quarantine(Quarantine&&) noexcept = default;
 Quarantine& Quarantine::operator=(Quarantine&&) noexcept = default;
 
 Result<Quarantine> Quarantine::open(const std::filesystem::path& file) {
-  std::error_code ignored;  // what matters of it shows when the file is opened
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
-  FURLONG_TRY(Database database, Database::open(file));
-  FURLONG_CHECK_DOING(database.migrate(migrations()), "opening the quarantine {}", file.string());
-  return Quarantine(std::make_unique<Impl>(Impl{std::move(database)}));
+  auto impl = std::make_unique<Impl>(Impl{.file = file});
+  impl->open();
+  return Quarantine(std::move(impl));
 }
 
-Result<std::optional<QuarantineEntry>> Quarantine::find(const QuarantineKey& key) {
+Result<std::optional<QuarantineEntry>> Quarantine::Impl::find(const QuarantineKey& key) {
   FURLONG_TRY(Statement query,
-              impl_->database.prepare(fmt::format(
+              database->prepare(fmt::format(
                   "SELECT {} FROM variant WHERE silicon = ? AND driver = ? AND source = ?", kColumns)));
   query.bind(1, std::string_view(key.silicon));
   query.bind(2, std::string_view(key.driver));
@@ -64,9 +165,16 @@ Result<std::optional<QuarantineEntry>> Quarantine::find(const QuarantineKey& key
   return std::optional<QuarantineEntry>(entry_of(query));
 }
 
+Result<std::optional<QuarantineEntry>> Quarantine::find(const QuarantineKey& key) {
+  if (impl_->broken) return impl_->tell();
+  return impl_->give(impl_->find(key));
+}
+
 Status Quarantine::put(const QuarantineEntry& entry) {
+  if (impl_->broken && impl_->told) return {};
+  if (impl_->broken) return impl_->tell();
   FURLONG_TRY(Statement insert,
-              impl_->database.prepare(fmt::format(
+              impl_->database->prepare(fmt::format(
                   "INSERT INTO variant ({}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
                   " ON CONFLICT (silicon, driver, source) DO UPDATE SET program = excluded.program,"
                   " variant = excluded.variant, device = excluded.device, why = excluded.why,"
@@ -84,10 +192,10 @@ Status Quarantine::put(const QuarantineEntry& entry) {
   return {};
 }
 
-Result<std::vector<QuarantineEntry>> Quarantine::list() {
+Result<std::vector<QuarantineEntry>> Quarantine::Impl::list() {
   FURLONG_TRY(
       Statement query,
-      impl_->database.prepare(fmt::format(
+      database->prepare(fmt::format(
           "SELECT {} FROM variant WHERE good = 0 ORDER BY at DESC, program, variant, source", kColumns)));
   std::vector<QuarantineEntry> entries;
   for (;;) {
@@ -97,13 +205,18 @@ Result<std::vector<QuarantineEntry>> Quarantine::list() {
   }
 }
 
-Result<int> Quarantine::clear(const std::string& what) {
+Result<std::vector<QuarantineEntry>> Quarantine::list() {
+  if (impl_->broken) return impl_->tell();
+  return impl_->give(impl_->list());
+}
+
+Result<int> Quarantine::Impl::clear(const std::string& what) {
   // substr and not LIKE: names may hold its wildcards.
   FURLONG_TRY(
       Statement remove,
-      impl_->database.prepare("DELETE FROM variant WHERE good = 0 AND (substr(program, 1, length(?1)) = ?1 OR"
-                              " substr(variant, 1, length(?1)) = ?1 OR substr(source, 1, length(?1)) = ?1)"
-                              " RETURNING 1"));
+      database->prepare("DELETE FROM variant WHERE good = 0 AND (substr(program, 1, length(?1)) = ?1 OR"
+                        " substr(variant, 1, length(?1)) = ?1 OR substr(source, 1, length(?1)) = ?1)"
+                        " RETURNING 1"));
   remove.bind(1, std::string_view(what));
   int removed = 0;
   for (;;) {
@@ -111,6 +224,16 @@ Result<int> Quarantine::clear(const std::string& what) {
     if (!more) return removed;
     ++removed;
   }
+}
+
+Result<int> Quarantine::clear(const std::string& what) {
+  auto cleared = impl_->broken ? Result<int>(impl_->tell()) : impl_->give(impl_->clear(what));
+  if (cleared || !what.empty() || !is_damage(cleared.error())) return cleared;
+  FURLONG_TRY(const std::filesystem::path aside, put_aside(impl_->file));
+  log_warning("{}; it is put aside as {}", cleared.error().text(), aside.string());
+  impl_->open();
+  if (impl_->broken) return impl_->tell();
+  return 0;
 }
 
 }  // namespace furlong::race

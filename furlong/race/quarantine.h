@@ -30,6 +30,10 @@ struct QuarantineEntry {
 };
 
 /// A SQLite file; several processes may use it at once. One thread at a time.
+///
+/// A file that cannot be used is no reason not to race: it opens, and every find, list and clear gives the
+/// Error, which names the file and the mend (never `unavailable`, which is said of devices). put gives it only
+/// as long as nobody has heard it, so that a race of many variants tells it once.
 class Quarantine {
  public:
   static Result<Quarantine> open(const std::filesystem::path& file);
@@ -43,7 +47,8 @@ class Quarantine {
   /// Bad entries, newest first.
   Result<std::vector<QuarantineEntry>> list();
   /// Removes bad entries whose program, variant or source hash starts with `what` (empty: all); returns how
-  /// many.
+  /// many. With an empty `what` a damaged file is put aside under the name FILE.broken-1, -2, … (a warning in
+  /// the log says so) and a new one begun.
   Result<int> clear(const std::string& what);
 
  private:
