@@ -132,9 +132,7 @@ Result<int> run_keygen(const Arguments& arguments) {
   if (system_files().exists(file))
     return fail(Code::invalid, "{} is there already; choose another --out", file.string());
   const KeyPair key = KeyPair::generate();
-  FURLONG_CHECK(system_files().write_atomic(file, to_hex(key.seed()) + "\n"));
-  std::error_code ignored;
-  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, ignored);
+  FURLONG_CHECK(system_files().write_atomic_secret(file, to_hex(key.seed()) + "\n"));
   print_out(
       fmt::format("secret key  {}\npublic key  {}\nWhoever is to trust it, you included, adds the public key "
                   "as a line to "
