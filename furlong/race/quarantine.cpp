@@ -230,7 +230,8 @@ Result<int> Quarantine::clear(const std::string& what) {
   auto cleared = impl_->broken ? Result<int>(impl_->tell()) : impl_->give(impl_->clear(what));
   if (cleared || !what.empty() || !is_damage(cleared.error())) return cleared;
   FURLONG_TRY(const std::filesystem::path aside, put_aside(impl_->file));
-  log_warning("{}; it is put aside as {}", cleared.error().text(), aside.string());
+  log_warning("the quarantine {} is damaged: it is put aside as {}, and a new one begun",
+              impl_->file.string(), aside.filename().string());
   impl_->open();
   if (impl_->broken) return impl_->tell();
   return 0;
