@@ -83,9 +83,7 @@ std::size_t display_width(std::string_view text) {
   return width;
 }
 
-void Table::column(std::string heading, Align align) {
-  columns_.push_back({one_line(heading), align});
-}
+void Table::column(std::string heading, Align align) { columns_.push_back({one_line(heading), align}); }
 
 void Table::row(std::vector<std::string> cells) {
   for (std::string& cell : cells) cell = one_line(cell);

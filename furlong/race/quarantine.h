@@ -32,8 +32,8 @@ struct QuarantineEntry {
 /// A SQLite file; several processes may use it at once. One thread at a time.
 ///
 /// A file that cannot be used is no reason not to race: it opens, and every find, list and clear gives the
-/// Error, which names the file and the mend (never `unavailable`, which is said of devices). put gives it only
-/// as long as nobody has heard it, so that a race of many variants tells it once.
+/// Error, which names the file and the mend (never `unavailable`, which is said of devices). put gives it
+/// only as long as nobody has heard it, so that a race of many variants tells it once.
 class Quarantine {
  public:
   static Result<Quarantine> open(const std::filesystem::path& file);

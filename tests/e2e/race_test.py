@@ -341,6 +341,7 @@ class Quarantine(Case):
             race, run = self.race_json(program, *QUICK)
             self.assertTrue(variant(race, "bad")["gated"])
             self.assertRegex(run.stdout, r"note: .*quarantine\.sqlite")
+            self.assertRegex(self.run_furlong("doctor").stdout, r"quarantine .*quarantine\.sqlite")
 
 
 class Trial(Case):

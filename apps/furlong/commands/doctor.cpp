@@ -144,9 +144,12 @@ std::vector<Check> all_checks() {
   } else if (available > 0) {
     checks.push_back({Level::ok, "memory", human_bytes(available) + " available", ""});
   }
-  if (auto quarantine = open_quarantine(); !quarantine) {
-    checks.push_back(
-        {Level::problem, "quarantine", quarantine.error().text(), "move the file away; it is made anew"});
+  if (auto quarantine = open_quarantine()) {
+    if (const auto listed = quarantine->list(); !listed)
+      checks.push_back(
+          {Level::problem, "quarantine", listed.error().text(), "furlong quarantine clear --all"});
+  } else {
+    checks.push_back({Level::problem, "quarantine", quarantine.error().text(), ""});
   }
   for (auto& check : cpu_checks()) checks.push_back(std::move(check));
   return checks;

@@ -148,7 +148,6 @@ struct Stage {
   std::shared_ptr<const program::Program> program;
   std::string language;
   std::vector<std::string> trial_command;
-  std::vector<std::string> notes;  ///< for every outcome
 };
 
 Status open(Stage& stage, const std::string& address) {
@@ -173,12 +172,7 @@ Status set_up(Stage& stage, const Arguments& arguments) {
   if (stage.program->check.reference == program::ReferenceKind::host) {
     FURLONG_TRY(stage.host, stage.registry.open("host:0"));
   }
-  // What is known of bad variants saves trials; without it a race costs more and is as good.
-  if (auto quarantine = open_quarantine()) {
-    stage.quarantine.emplace(*std::move(quarantine));
-  } else {
-    stage.notes.push_back(quarantine.error().text() + "; raced without a quarantine");
-  }
+  FURLONG_TRY(stage.quarantine, open_quarantine());
   FURLONG_TRY(const auto executable, own_executable());
   stage.trial_command = {executable.string(), "trial"};
   return {};
@@ -329,7 +323,6 @@ Result<int> run_here(const Arguments& arguments, race::Options options, const st
       return 128 + interrupt_signal();
     }
     if (!outcome) return Error(std::move(outcome).error());
-    outcome->notes.insert(outcome->notes.end(), stage.notes.begin(), stage.notes.end());
     if (!outcome->variants[0].rate) code = exit_failed;
     outputs.add(instance, *outcome, problems[i], options, i >= attempt.told);
     if (attempt.hand != nullptr) attempt.hand->reach(static_cast<std::uint32_t>(i + 1));

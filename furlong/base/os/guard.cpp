@@ -209,7 +209,8 @@ bool GuardEnd::by_itself() const {
 Result<GuardEnd> run_guarded(const std::function<int(Hand&)>& work) {
   FURLONG_TRY(const SharedPage page, SharedPage::make());
   std::optional<TemporaryFolder> folder;
-  if (auto made = TemporaryFolder::make("guarded")) folder = std::move(*made);  // else: as without a guard
+  if (auto made = TemporaryFolder::make("furlong-guarded"))
+    folder = std::move(*made);  // else: as without a guard
   const HeldSignals signals;
   const pid_t guard = getpid();
   const pid_t child = fork();

@@ -130,6 +130,8 @@ TEST(Guard, RemovesTheTemporaryFoldersOfWorkThatDied) {
   ASSERT_TRUE(std::getline(where, left) && std::getline(where, own));
   EXPECT_TRUE(left.starts_with(own + "/")) << left;
   EXPECT_FALSE(fs::exists(own));
+  EXPECT_TRUE(fs::path(own).filename().string().starts_with("furlong-"))
+      << "a guard that is killed leaves it, and only such folders are swept later";
   const char* mine = std::getenv("TMPDIR");
   EXPECT_NE(mine == nullptr ? "" : std::string(mine), own);
 }

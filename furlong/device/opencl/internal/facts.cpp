@@ -64,8 +64,8 @@ Found describe(const Api& api, PlatformId platform, DeviceId device, int index) 
   facts.runs_on_host_cpu = (device_value<Bits>(api, device, kDeviceTypeInfo, 0) & kDeviceTypeCpu) != 0;
   facts.memory_is_host_memory = facts.runs_on_host_cpu;
   if (facts.runs_on_host_cpu) {
-    // What a CPU platform reports follows the system's free memory; the silicon does not. Whole GiB: the total
-    // moves by a few MiB from kernel to kernel.
+    // What a CPU platform reports follows the system's free memory; the silicon does not. Whole GiB: the
+    // total moves by a few MiB from kernel to kernel.
     facts.silicon.memory_bytes = std::max(kGiB, (total_memory_bytes() + kGiB / 2) / kGiB * kGiB);
   }
   fill_limits(api, device, facts);
