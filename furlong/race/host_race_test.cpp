@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 
 #include "furlong/device/host/host.h"
@@ -256,12 +257,18 @@ TEST(HostTrial, SurvivesAKernelThatHangs) {
   EXPECT_TRUE(variant(*raced, "u8").why.starts_with("hang: ")) << variant(*raced, "u8").why;
 }
 
-/// What a guarded race had in hand when `text` ended it.
-GuardEnd guarded_race(Bench& bench, double limit_s = 60) {
+constexpr int kNoHost = 77;
+
+/// The end of a guarded race of `text`, in which `change` may change the program. All of it, the device's
+/// threads among it, begins in the guarded process.
+GuardEnd guarded_race(std::string_view text, double limit_s = 60,
+                      const std::function<void(program::Program&)>& change = {}) {
   const auto end = run_guarded([&](Hand& hand) {
-    bench.driver = device::make_host_driver();  // threads of the device before the fork are not here
-    bench.device = bench.driver->open(0).value();
-    bench.context.device = bench.context.host = bench.device.get();
+    Bench bench(text);
+    if (!bench.device) return kNoHost;
+    auto program = std::make_shared<program::Program>(*bench.program);
+    if (change) change(*program);
+    bench.instance.emplace(program::Instance::make(program, "host", {}, {}).value());
     bench.context.hand = &hand;
     bench.context.hand_limit_s = limit_s;
     static_cast<void>(bench.race("u2,u8"));
@@ -271,15 +278,17 @@ GuardEnd guarded_race(Bench& bench, double limit_s = 60) {
   return end ? *end : GuardEnd{};
 }
 
+#define SKIP_WITHOUT_HOST(end) \
+  if ((end).finished && (end).code == kNoHost) GTEST_SKIP() << "no host device"
+
 TEST(HostRace, AGuardNamesTheVariantThatEndsTheProcess) {
   // In the gate's runs all is well: 14 blocks and more each.
   const std::string_view late = "static int runs; if (++runs > 500) ";
   for (const std::string_view crime : {"__builtin_trap();", "__builtin_abort();", "_exit(0);", "exit(0);"}) {
     std::string text = kernel(std::string(late) + std::string(crime));
     text.replace(text.find("extern \"C\""), 0, "#include <cstdlib>\n#include <unistd.h>\n");
-    Bench bench(text);
-    OPEN_OR_SKIP(bench);
-    const GuardEnd end = guarded_race(bench);
+    const GuardEnd end = guarded_race(text);
+    SKIP_WITHOUT_HOST(end);
     EXPECT_FALSE(end.finished) << crime;
     EXPECT_TRUE(end.by_itself()) << crime << ": " << end.text();
     EXPECT_EQ(end.kind, static_cast<std::uint32_t>(Holding::variant)) << crime;
@@ -288,27 +297,25 @@ TEST(HostRace, AGuardNamesTheVariantThatEndsTheProcess) {
 }
 
 TEST(HostRace, AGuardEndsAVariantThatHangsLate) {
-  Bench bench(kernel("static int runs; if (++runs > 500) for (;;) asm volatile(\"\");"));
-  OPEN_OR_SKIP(bench);
-  const GuardEnd end = guarded_race(bench, 1);
+  const GuardEnd end =
+      guarded_race(kernel("static int runs; if (++runs > 500) for (;;) asm volatile(\"\");"), 1);
+  SKIP_WITHOUT_HOST(end);
   EXPECT_TRUE(end.hung);
   EXPECT_EQ(end.name, "u8");
 }
 
 TEST(HostRace, AGuardNamesTheReferenceThatEndsTheProcess) {
   for (const std::string_view crime : {"__builtin_trap();", "_exit(0);"}) {
-    auto program = std::make_shared<program::Program>(*testing::parse(testing::mix_text));
-    program->check.reference = program::ReferenceKind::host;
-    program->check.function = "ref";
-    program->check.file = "ref.cpp";
-    program->check.host_source = fmt::format(
-        "#include <unistd.h>\n"
-        "extern \"C\" void ref(const furlong_block&, const uint32_t*, uint32_t*, uint32_t) {{ {} }}\n",
-        crime);
-    Bench bench(testing::mix_text);
-    OPEN_OR_SKIP(bench);
-    bench.instance.emplace(program::Instance::make(program, "host", {}, {}).value());
-    const GuardEnd end = guarded_race(bench);
+    const GuardEnd end = guarded_race(testing::mix_text, 60, [&](program::Program& program) {
+      program.check.reference = program::ReferenceKind::host;
+      program.check.function = "ref";
+      program.check.file = "ref.cpp";
+      program.check.host_source = fmt::format(
+          "#include <unistd.h>\n"
+          "extern \"C\" void ref(const furlong_block&, const uint32_t*, uint32_t*, uint32_t) {{ {} }}\n",
+          crime);
+    });
+    SKIP_WITHOUT_HOST(end);
     EXPECT_TRUE(end.by_itself()) << crime << ": " << end.text();
     EXPECT_EQ(end.kind, static_cast<std::uint32_t>(Holding::reference));
     EXPECT_EQ(end.name, "host function 'ref' of ref.cpp");
