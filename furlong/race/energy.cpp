@@ -104,7 +104,7 @@ Status Race::energy() {
     const double next_ms = 1e3 * (options_.energy_window_s + kWarmUp_s) *
                            static_cast<double>(state.survivors().size() + 1);  // base twice
     if (now_ms() - start + next_ms > 1e3 * options_.energy_budget_s)
-      return fmt::format("the next heat would pass the energy budget of {:g} s ({:.2g} s used)",
+      return fmt::format("the next heat would pass the energy budget of {:g} s ({:.3g} s used)",
                          options_.energy_budget_s, 1e-3 * (now_ms() - start));
     return why_end_at_cap(next_ms);
   };

@@ -45,7 +45,7 @@ std::optional<std::string> Race::why_end_before(double next_pause_ms, double nex
     return fmt::format("the budget of {:g} s is used up", options_.budget_s);
   const double gate_ms = second_gate_ms();
   if (1e3 * left_s() < next_ms + gate_ms)
-    return fmt::format("the next heat{} would pass the budget of {:g} s ({:.2g} s used)",
+    return fmt::format("the next heat{} would pass the budget of {:g} s ({:.3g} s used)",
                        gate_ms > 0 ? " and a winner's second gate" : "", options_.budget_s, since_base_s());
   return why_end_at_cap(next_pause_ms);
 }
