@@ -8,6 +8,11 @@ import unittest
 
 FURLONG = os.environ["FURLONG"]
 SOURCE = os.environ["FURLONG_SOURCE"]
+QUICK = ["--device", "host:0", "--race-budget-s", "20"]
+
+
+def variant(race, name):
+    return next(v for v in race["variants"] if v["name"] == name)
 
 
 class Case(unittest.TestCase):
