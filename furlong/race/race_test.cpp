@@ -1,6 +1,7 @@
 // Whole races on a simulated card.
 #include "furlong/race/race.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "furlong/base/json.h"
@@ -417,6 +418,29 @@ TEST(Race, ComparesWorkAndNotLaunches) {
   const Outcome outcome = stage.outcome("c256,u2");
   EXPECT_EQ(winner_of(outcome), "c256") << outcome.sentence;
   EXPECT_NEAR(variant(outcome, "c256").gain, 2 / 1.9 - 1, 0.01);
+}
+
+TEST(Race, TheSentenceAgreesWithTheIntervals) {
+  int ahead = 0, ended = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Stage stage;
+    stage.sim.timing.noise = 0.02;
+    stage.sim.timing.gain = {{"u2", 0.018}};
+    stage.options.seed = seed;
+    stage.options.budget_s = 0.6 + 0.05 * static_cast<double>(seed % 20);
+    const Outcome outcome = stage.outcome();
+    if (outcome.verdict_word != "out-of-budget" || outcome.winner != 0 || outcome.heats.empty()) continue;
+    ++ended;
+    const bool any = std::ranges::any_of(outcome.variants, [](const VariantOutcome& one) {
+      return one.exit == Exit::none && one.low > stats::RaceRules{}.threshold;
+    });
+    ahead += any ? 1 : 0;
+    EXPECT_EQ(outcome.sentence.find("nothing was shown") == std::string::npos, any) << outcome.sentence;
+    EXPECT_EQ(outcome.sentence.find("'u2' by itself lies above") != std::string::npos, any)
+        << outcome.sentence;
+  }
+  EXPECT_GT(ahead, 0);
+  EXPECT_GT(ended, ahead);
 }
 
 }  // namespace

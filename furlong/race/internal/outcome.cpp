@@ -91,10 +91,26 @@ std::string Race::sentence() const {
   if (word == "classic")
     return fmt::format("base stays by the plain rule: nothing beats it by more than {} in {} after {}",
                        percent(options_.rules.threshold), what, heats_text(heats));
-  if (word == "out-of-budget")
+  if (word == "out-of-budget") {
+    // Its own interval may lie above the threshold already: that is one variant's, and a switch answers for
+    // all.
+    const VariantOutcome* ahead = nullptr;
+    for (const VariantOutcome& variant : outcome_.variants)
+      if (variant.exit == Exit::none && variant.low > options_.rules.threshold &&
+          (ahead == nullptr || variant.low > ahead->low))
+        ahead = &variant;
+    if (ahead != nullptr)
+      return fmt::format(
+          "base stays: the race had to end after {} before a switch was sure enough; '{}' by itself lies "
+          "above "
+          "{} in "
+          "{} ({} to {} at {:g}%), yet a switch must be as sure over all variants together",
+          heats_text(heats), ahead->name, percent(options_.rules.threshold), what, percent(ahead->low),
+          percent(ahead->high), 100 * (1 - options_.rules.eliminate_error));
     return fmt::format(
         "base stays: nothing was shown to beat it by {} in {} before the race had to end, after {}",
         percent(options_.rules.threshold), what, heats_text(heats));
+  }
   return fmt::format("dead heat: no variant beats base by {} in {}, after {}",
                      percent(options_.rules.threshold), what, heats_text(heats));
 }
