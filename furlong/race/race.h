@@ -158,8 +158,9 @@ struct Context {
   std::function<void(const Progress&)> progress;
   std::stop_token stop;
   /// Told whatever foreign code runs in this process, so that a guard can name it when it takes the process
-  /// (furlong/base/os/guard.h); may be null. A variant may be held for hand_limit_s beside the time that its
-  /// window should take, a reference, which is written to be right and not fast, for 15 times that.
+  /// (furlong/base/os/guard.h); may be null. A launch of a variant may take hand_limit_s, a window of it ten
+  /// times what its estimate says beside that, a reference, which is written to be right and not fast, for 15
+  /// times that.
   Hand* hand = nullptr;
   double hand_limit_s = 20;
   /// They are quarantined and out. With base among them there is no race: `mismatch`.

@@ -2,12 +2,13 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import Case, GOOD_LOOP, QUICK, variant  # noqa: E402
+from support import Case, FURLONG, GOOD_LOOP, QUICK, variant  # noqa: E402
 
 
 class PlantedFaults(Case):
@@ -134,7 +135,20 @@ class LateFaults(Case):
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertEqual(len(self.read(self.path("r.jsonl")).splitlines()), 2)
         self.assertEqual(len(json.loads(self.read(self.path("race.json")))["races"]), 2)
-        self.assertEqual(run.stdout.count("planted on host:0"), 2)
+        self.assertEqual(run.stdout.count("planted on host:0"), 3)  # n=256 in both attempts
+
+    def test_a_good_slow_kernel_is_not_taken_for_hung(self):
+        # Three launches of it take longer than one may.
+        program = self.host_program("#if KIND\n  if (begin == 0 && n == 65536) usleep(400000);\n#endif\n" + GOOD_LOOP,
+                                    check='kind = "exact"\nreference = "host:reference.cpp:reference"\nproblem = { n = 1024 }')
+        self.write("kernel.cpp", "#include <unistd.h>\n" + self.read(self.path("kernel.cpp")))
+        race, run = self.race_json(program, *QUICK, "--trial-timeout-s", "0.8")
+        self.assertTrue(variant(race, "bad")["rate"], run.stdout + run.stderr)
+
+    def test_a_reader_that_leaves_is_no_fault(self):
+        run = subprocess.run(["sh", "-c", f"{FURLONG} race {self.host_program(GOOD_LOOP)} --device host:0 --race-budget-s 5 --quiet | true"],
+                             stderr=subprocess.PIPE, text=True, env=self.environment, cwd=self.folder, timeout=240)
+        self.assertEqual(run.stderr, "")
 
     def test_a_reference_that_ends_the_process_is_named(self):
         for crime, why, *more in (("__builtin_trap();", "killed by signal 4"), ("asm volatile(\"syscall\" :: \"a\"(231), \"D\"(0));", "exit status 0"),

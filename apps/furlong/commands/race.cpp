@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -111,7 +113,8 @@ class KernelsSpeakAside {
  public:
   KernelsSpeakAside() {
     std::fflush(stdout);
-    kept_ = ::dup(STDOUT_FILENO);
+    failed_ = std::ferror(stdout) != 0;
+    kept_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (kept_ >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) give_back();
   }
   ~KernelsSpeakAside() { give_back(); }
@@ -122,19 +125,20 @@ class KernelsSpeakAside {
   void give_back() {
     if (kept_ < 0) return;
     std::fflush(stdout);
-    std::clearerr(stdout);  // a kernel's words may be lost without harm
+    if (!failed_) std::clearerr(stdout);  // a kernel's words may be lost without harm, ours may not
     ::dup2(kept_, STDOUT_FILENO);
     ::close(std::exchange(kept_, -1));
   }
   int kept_ = -1;
+  bool failed_ = false;
 };
 
 /// What one attempt of the command knows of its guard and of the attempts before it.
 struct Attempt {
   Hand* hand = nullptr;  ///< null: no guard
   std::vector<race::Fallen> fallen;
-  std::size_t told = 0;    ///< races whose table and record an earlier attempt has given out
-  double budget_left = 1;  ///< of each race's budget
+  std::size_t recorded = 0;  ///< races whose record an earlier attempt has written
+  double budget_left = 1;    ///< of each race's budget
 };
 
 /// Everything that lives as long as the command: devices, quarantine, the simulated device's clock.
@@ -237,24 +241,22 @@ class Outputs {
  public:
   explicit Outputs(const Arguments& arguments, std::size_t races) : arguments_(arguments), races_(races) {}
 
-  /// `say`: an earlier attempt has not told of it.
+  /// `record`: an earlier attempt has not written its record.
   void add(const program::Instance& instance, const race::Outcome& outcome, const Problem& problem,
-           const race::Options& options, bool say) {
+           const race::Options& options, bool record) {
     ++number_;
-    if (say) {
-      if (races_ > 1) print(problem_text(problem) + "\n");
-      print(race_table(instance, outcome));
-      if (auto more = extras(arguments_, instance, outcome)) {
-        print(*more);
-      } else {
-        keep(more.error());
-      }
-      keep(write_records(arguments_, instance, outcome));
+    if (races_ > 1) print(problem_text(problem) + "\n");
+    print(race_table(instance, outcome));
+    if (auto more = extras(arguments_, instance, outcome)) {
+      print(*more);
+    } else {
+      keep(more.error());
     }
-    if (arguments_.given("--report")) write_report(instance, outcome, options, say);
+    if (record) keep(write_records(arguments_, instance, outcome));
+    if (arguments_.given("--report")) write_report(instance, outcome, options);
     documents_.push_back(race::to_json(instance, outcome, options));
     dispatch_.add(instance, outcome);
-    if (say && races_ > 1) print("\n");
+    if (races_ > 1) print("\n");
   }
 
   Status finish() {
@@ -282,7 +284,7 @@ class Outputs {
     if (!status && first_) first_ = status;
   }
   void write_report(const program::Instance& instance, const race::Outcome& outcome,
-                    const race::Options& options, bool say) {
+                    const race::Options& options) {
     std::filesystem::path file = arguments_.value("--report");
     if (races_ > 1)
       file.replace_filename(fmt::format("{}-{}{}", file.stem().string(), number_, file.extension().string()));
@@ -291,7 +293,7 @@ class Outputs {
         html_report(
             instance, outcome,
             {.command = command_text(arguments_), .date = outcome.ts, .threshold = options.rules.threshold}));
-    if (written && say) print("report: " + file.string() + "\n");
+    if (written) print("report: " + file.string() + "\n");
     keep(written);
   }
 
@@ -324,10 +326,14 @@ Result<int> run_here(const Arguments& arguments, race::Options options, const st
     }
     if (!outcome) return Error(std::move(outcome).error());
     if (!outcome->variants[0].rate) code = exit_failed;
-    outputs.add(instance, *outcome, problems[i], options, i >= attempt.told);
+    outputs.add(instance, *outcome, problems[i], options, i >= attempt.recorded);
     if (attempt.hand != nullptr) attempt.hand->reach(static_cast<std::uint32_t>(i + 1));
   }
   FURLONG_CHECK(outputs.finish());
+  // Unloading the kernels runs their code once more; all that was measured is out by then.
+  std::fflush(stdout);
+  if (attempt.hand != nullptr)
+    attempt.hand->reach(static_cast<std::uint32_t>(problems.size()) + 1 + static_cast<std::uint32_t>(code));
   return code;
 }
 
@@ -345,28 +351,49 @@ Result<int> run_guarded_races(const Arguments& arguments, const race::Options& o
                   return end_of_command(run_here(arguments, options, problems, attempt));
                 }));
     if (end.finished) return end.code;
+    if (end.end.signal == SIGPIPE &&
+        end.kind == 0) {  // the reader of our output is gone, as of any program's
+      ::signal(SIGPIPE, SIG_DFL);
+      ::raise(SIGPIPE);
+      return 128 + SIGPIPE;
+    }
     if (!arguments.flag("--quiet") && isatty(STDERR_FILENO) == 1) print_err("\r\033[K");
     if (end.interrupted != 0) {
       print_err("furlong race: stopped\n");
       return 128 + end.interrupted;
     }
+    if (end.milestone > problems.size()) {
+      print_err(fmt::format(
+          "furlong race: all is written, but unloading the kernels ended the process ({})\n", end.text()));
+      return static_cast<int>(end.milestone - problems.size() - 1);
+    }
+    if (end.kind == 0)
+      return fail(
+          Code::internal,
+          "the race's process ended outside any launch: {} (does a kernel run code when it is loaded?); "
+          "nothing is quarantined",
+          end.text());
     const bool variant = end.kind == static_cast<std::uint32_t>(race::Holding::variant);
-    if (end.kind == 0 || !end.by_itself())
-      return fail(Code::internal, "the race's process ended: {}{}; nothing is quarantined, race again",
-                  end.text(), variant ? fmt::format(", while '{}' ran", end.name) : std::string());
+    if (!end.by_itself())
+      return fail(Code::internal,
+                  "the race's process ended while '{}' ran: {}; nothing is quarantined, race again", end.name,
+                  end.text());
     if (!variant)
       return fail(Code::mismatch,
                   "the reference ended the race: {}: {}{}; its outputs are needed to check the variants",
                   end.name, end.text(),
                   end.hung ? " (--trial-timeout-s S gives it 15 times S)" : std::string());
     const std::string why = (end.hung ? "hang: " : "trap: ") + end.text();
+    const bool again = std::ranges::any_of(
+        attempt.fallen, [&](const race::Fallen& earlier) { return earlier.variant == end.name; });
+    if (again || attempt.fallen.size() == kMostFallen)
+      return fail(Code::mismatch, "{} variants ended the race's process, '{}' the last: {}",
+                  attempt.fallen.size() + 1, end.name, why);
     print_err(
-        fmt::format("furlong race: '{}' ended the race's process ({}); it is quarantined\n", end.name, why));
-    if (attempt.fallen.size() == kMostFallen)
-      return fail(Code::mismatch, "{} variants ended the race's process, '{}' the last: {}", kMostFallen + 1,
-                  end.name, why);
+        fmt::format("furlong race: '{}' ended the race's process ({}); the race begins anew without it\n",
+                    end.name, why));
     attempt.fallen.push_back({end.name, why});
-    attempt.told = std::max<std::size_t>(attempt.told, end.milestone);
+    attempt.recorded = std::max<std::size_t>(attempt.recorded, end.milestone);
     const double used_s = 1e-3 * (system_clock().now_ms() - start_ms);
     attempt.budget_left = std::max(kLeastBudget, 1 - used_s / options.budget_s);
   }
@@ -376,10 +403,7 @@ Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(const race::Options options, race_options(arguments));
   FURLONG_TRY(const auto problems, problems_of(arguments));
   FURLONG_CHECK(can_write_outputs(arguments));
-  const std::string device = arguments.value("--device", "auto");
-  // A simulated device runs no foreign code.
-  if (!options.trial || device.starts_with("sim") || device.starts_with("null"))
-    return run_here(arguments, options, problems, {});
+  if (!options.trial) return run_here(arguments, options, problems, {});
   return run_guarded_races(arguments, options, problems);
 }
 

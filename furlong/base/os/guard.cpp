@@ -34,7 +34,7 @@ struct Shared {
   std::atomic<double> limit_s{0};
   std::atomic<bool> finished{false};
   std::atomic<int> code{0};
-  char name[192] = {};  // read only after the work's end
+  char name[4096] = {};  // read only after the work's end
 };
 static_assert(std::atomic<double>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
@@ -87,6 +87,8 @@ class SharedPage {
 class HeldSignals {
  public:
   HeldSignals() {
+    ::signal(SIGCHLD,
+             SIG_DFL);  // ignored (as inherited from some launchers) the work's end would not be told
     sigemptyset(&set_);
     for (const int signal : {SIGINT, SIGTERM, SIGTSTP, SIGCHLD}) sigaddset(&set_, signal);
     struct sigaction current{};
@@ -162,9 +164,15 @@ class Guard {
   }
 
  private:
+  /// The signal's own default for the guard: where no shell could wake it again, the system drops it.
   void sleep_together() const {
     kill(-work_, SIGSTOP);
-    kill(getpid(), SIGSTOP);
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    raise(SIGTSTP);
+    pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+    pthread_sigmask(SIG_BLOCK, &stop, nullptr);
     kill(-work_, SIGCONT);
   }
 
@@ -201,17 +209,21 @@ std::string GuardEnd::text() const { return hung ? fmt::format("ran past {:.3g} 
 
 bool GuardEnd::by_itself() const {
   if (finished || interrupted != 0) return false;
-  if (hung || end.signal == 0) return true;
+  if (hung) return true;
+  // The work asked to end by a signal of its own, a second one: it cleans up and exits so.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (end.signal == 0 && end.exit_code == 128 + signal) return false;
+  if (end.signal == 0) return true;
   constexpr int traps[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
   return std::ranges::find(traps, end.signal) != std::end(traps);
 }
 
 Result<GuardEnd> run_guarded(const std::function<int(Hand&)>& work) {
   FURLONG_TRY(const SharedPage page, SharedPage::make());
+  const HeldSignals signals;  // before the folder: a signal in between would leave it
   std::optional<TemporaryFolder> folder;
   if (auto made = TemporaryFolder::make("furlong-guarded"))
     folder = std::move(*made);  // else: as without a guard
-  const HeldSignals signals;
   const pid_t guard = getpid();
   const pid_t child = fork();
   if (child < 0)

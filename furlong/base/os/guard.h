@@ -21,7 +21,7 @@ class Hand {
   virtual ~Hand() = default;
   Hand(const Hand&) = delete;
   Hand& operator=(const Hand&) = delete;
-  /// `kind` is the caller's own, above 0; a name is cut after 191 bytes. Held for longer than limit_s of the
+  /// `kind` is the caller's own, above 0; a name is cut after 4095 bytes. Held for longer than limit_s of the
   /// guard's time the work is taken for hung, and killed. Replaces what was in hand.
   virtual void take(std::uint32_t kind, std::string_view name, double limit_s) noexcept = 0;
   virtual void drop() noexcept = 0;

@@ -34,9 +34,9 @@ class InHand {
   InHand(const Context& context, Holding what, std::string_view name, double limit_s) : hand_(context.hand) {
     if (hand_ != nullptr) hand_->take(static_cast<std::uint32_t>(what), name, limit_s);
   }
-  /// A variant, whose launches should take expected_ms.
-  InHand(const Context& context, std::string_view variant, double expected_ms = 0)
-      : InHand(context, Holding::variant, variant, context.hand_limit_s + 10e-3 * expected_ms) {}
+  /// One launch of each kernel of a variant.
+  InHand(const Context& context, std::string_view variant)
+      : InHand(context, Holding::variant, variant, context.hand_limit_s) {}
   ~InHand() {
     if (hand_ != nullptr) hand_->drop();
   }

@@ -74,6 +74,15 @@ Result<std::vector<double>> Sampler::window(Entrant& entrant, const WindowPlan& 
   return window_while_held(entrant, plan);
 }
 
+/// Before there is an estimate each launch has the limit to itself. Flushing the caches goes at a gigabyte a
+/// second at least.
+double Sampler::hand_limit_s(const Entrant& entrant, const WindowPlan& plan) const {
+  const double launches = static_cast<double>(plan.repeats) * plan.batch;
+  const double flush_s = flush_ ? 1e-9 * static_cast<double>(flush_bytes(context_.device->facts())) : 0;
+  if (entrant.estimate_ms <= 0) return launches * (context_.hand_limit_s + flush_s);
+  return context_.hand_limit_s + launches * (10e-3 * entrant.estimate_ms + flush_s);
+}
+
 Result<std::vector<double>> Sampler::window_while_held(Entrant& entrant, const WindowPlan& plan) {
   // An accumulating kernel must not meet numbers that grew with every launch before it.
   if (inout_bytes_ > 0 && inout_bytes_ <= kRestoreEachWindow) FURLONG_CHECK(buffers_.restore(timed_));
@@ -83,8 +92,7 @@ Result<std::vector<double>> Sampler::window_while_held(Entrant& entrant, const W
   request.repeats = plan.repeats;
   request.flush = flush_.get();
   auto timed = [&] {
-    // Without an estimate yet, the limit is for all of the window's launches.
-    const InHand hand(context_, entrant.name(), plan.repeats * plan.batch * entrant.estimate_ms);
+    const InHand hand(context_, Holding::variant, entrant.name(), hand_limit_s(entrant, plan));
     return context_.device->time(request);
   }();
   FURLONG_TRY(std::vector<double> samples, std::move(timed));

@@ -67,6 +67,7 @@ class Sampler {
   double* pause_counter() { return &paused_ms_; }
 
  private:
+  double hand_limit_s(const Entrant& entrant, const WindowPlan& plan) const;
   Result<std::vector<double>> undisturbed_window(Entrant& entrant, const WindowPlan& plan, bool& descheduled);
 
   const Context& context_;
