@@ -1,8 +1,6 @@
 // Variants that fail to compile, hang, trap or lose the device, and the quarantine that remembers them.
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <set>
 
 #include "furlong/race/internal/testing.h"
@@ -247,16 +245,9 @@ TEST(QuarantineInARace, AFullDiskIsANoteAndNoMore) {
   Stage stage;
   kept.join(stage);
   plant(stage, "u2", SimFault::hang);
-  // SQLite answers as it does on a full disk when its file may not grow.
-  struct rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  auto disk = std::make_optional<testing::FullDisk>();
   const auto raced = stage.race("u2,u4");
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, handler);
+  disk.reset();
   ASSERT_TRUE(raced) << raced.error().text();
   EXPECT_EQ(variant(*raced, "u2").exit, Exit::launch);
   bool told = false;

@@ -130,14 +130,20 @@ TEST(HostRace, CatchesAWriteOutOfBounds) {
       << variant(*raced, "u8").why;
 }
 
+void use_host_reference(program::Program& program, std::string function, std::filesystem::path file,
+                        std::string source) {
+  program.check.reference = program::ReferenceKind::host;
+  program.check.function = std::move(function);
+  program.check.file = std::move(file);
+  program.check.host_source = std::move(source);
+}
+
 TEST(HostRace, UsesAHostFunctionAsReference) {
   auto program = std::make_shared<program::Program>(*testing::parse(kernel("y[n - 1] ^= 1;")));
-  program->check.reference = program::ReferenceKind::host;
-  program->check.function = "reference";
-  program->check.file = "reference.cpp";
-  program->check.host_source =
+  use_host_reference(
+      *program, "reference", "reference.cpp",
       "extern \"C\" void reference(const furlong_block&, const uint32_t* x, uint32_t* y, uint32_t n) {\n"
-      "  for (uint32_t i = 0; i < n; ++i) y[i] = x[i] + x[i] + x[i] + i;\n}\n";
+      "  for (uint32_t i = 0; i < n; ++i) y[i] = x[i] + x[i] + x[i] + i;\n}\n");
   Bench bench(testing::mix_text);
   OPEN_OR_SKIP(bench);
   bench.program = program;
@@ -158,13 +164,11 @@ TEST(HostRace, AHostReferenceIncludesWhatLiesBesideIt) {
   const auto folder = TemporaryFolder::make("reference").value();
   ASSERT_TRUE(system_files().write_atomic(folder.path() / "factor.h", "#define FACTOR 3\n"));
   auto program = std::make_shared<program::Program>(*testing::parse(kernel("y[n - 1] ^= 1;")));
-  program->check.reference = program::ReferenceKind::host;
-  program->check.function = "reference";
-  program->check.file = folder.path() / "reference.cpp";
-  program->check.host_source =
+  use_host_reference(
+      *program, "reference", folder.path() / "reference.cpp",
       "#include \"factor.h\"\n"
       "extern \"C\" void reference(const furlong_block&, const uint32_t* x, uint32_t* y, uint32_t n) {\n"
-      "  for (uint32_t i = 0; i < n; ++i) y[i] = FACTOR * x[i] + i;\n}\n";
+      "  for (uint32_t i = 0; i < n; ++i) y[i] = FACTOR * x[i] + i;\n}\n");
   Bench bench(testing::mix_text);
   OPEN_OR_SKIP(bench);
   bench.program = program;
@@ -307,13 +311,12 @@ TEST(HostRace, AGuardEndsAVariantThatHangsLate) {
 TEST(HostRace, AGuardNamesTheReferenceThatEndsTheProcess) {
   for (const std::string_view crime : {"__builtin_trap();", "_exit(0);"}) {
     const GuardEnd end = guarded_race(testing::mix_text, 60, [&](program::Program& program) {
-      program.check.reference = program::ReferenceKind::host;
-      program.check.function = "ref";
-      program.check.file = "ref.cpp";
-      program.check.host_source = fmt::format(
-          "#include <unistd.h>\n"
-          "extern \"C\" void ref(const furlong_block&, const uint32_t*, uint32_t*, uint32_t) {{ {} }}\n",
-          crime);
+      use_host_reference(
+          program, "ref", "ref.cpp",
+          fmt::format(
+              "#include <unistd.h>\n"
+              "extern \"C\" void ref(const furlong_block&, const uint32_t*, uint32_t*, uint32_t) {{ {} }}\n",
+              crime));
     });
     SKIP_WITHOUT_HOST(end);
     EXPECT_TRUE(end.by_itself()) << crime << ": " << end.text();

@@ -2,10 +2,8 @@
 #include "furlong/race/quarantine.h"
 
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -143,17 +141,10 @@ TEST(DamagedQuarantine, APlaceThatCannotBeIsDeniedWithTheMend) {
 
 TEST(DamagedQuarantine, AFullDiskIsToldWithTheMend) {
   const auto folder = TemporaryFolder::make("quarantine").value();
-  // SQLite answers as it does on a full disk when its file may not grow.
-  struct rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  auto disk = std::make_optional<testing::FullDisk>();
   auto quarantine = Quarantine::open(folder.path() / "q.sqlite").value();
   const auto found = quarantine.find({"card", "driver", "s"});
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, handler);
+  disk.reset();
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code(), Code::exhausted) << found.error().text();
   EXPECT_THAT(found.error().text(), HasSubstr("free some space"));

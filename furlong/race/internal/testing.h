@@ -2,7 +2,9 @@
 // A program, a simulated card that runs it as told, and a race over both: what the tests of this part share.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -207,6 +209,28 @@ class Wrapped : public device::Device {
 
  private:
   device::Device& inner_;
+};
+
+/// A disk without room for another byte, to this process, while it lives: no file may grow. SQLite answers as
+/// it does on a full disk.
+class FullDisk {
+ public:
+  FullDisk() : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  }
+  ~FullDisk() {
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
 };
 
 inline const VariantOutcome& variant(const Outcome& outcome, std::string_view name) {
