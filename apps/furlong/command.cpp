@@ -144,12 +144,14 @@ int exit_code_for(const Error& error) {
   }
 }
 
+void print_out(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print_err(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
 int end_of_command(const Result<int>& code) {
-  const auto tell = [](const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); };
-  if (!code) tell("furlong: " + without_controls(code.error().text()) + "\n");
+  if (!code) print_err("furlong: " + without_controls(code.error().text()) + "\n");
   // A write that failed earlier leaves nothing to flush, only its mark.
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (!written) tell("furlong: writing the output failed (is the disk full or the reader gone?)\n");
+  if (!written) print_err("furlong: writing the output failed (is the disk full or the reader gone?)\n");
   if (!code) return exit_code_for(code.error());
   return written ? *code : exit_failed;
 }

@@ -64,6 +64,10 @@ enum ExitCode { exit_ok = 0, exit_usage = 2, exit_failed = 3, exit_no_device = 4
 /// invalid, denied, incompatible and corrupt input → 2; unavailable → 4; else 3.
 int exit_code_for(const Error& error);
 
+/// To standard output and standard error. Whether all of it was written is told by end_of_command.
+void print_out(std::string_view text);
+void print_err(std::string_view text);
+
 /// The end of a command: tells an Error on standard error, and whether all of standard output was written (a
 /// full disk, a reader that is gone). Returns the exit code.
 int end_of_command(const Result<int>& code);

@@ -12,8 +12,6 @@
 namespace furlong::app {
 namespace {
 
-void print(std::FILE* file, std::string_view text) { std::fwrite(text.data(), 1, text.size(), file); }
-
 const CommandSpec* find(std::string_view name) {
   for (const CommandSpec& command : commands())
     if (command.name == name) return &command;
@@ -24,15 +22,15 @@ int unknown_command(const std::string& word) {
   std::vector<std::string> names;
   for (const CommandSpec& command : commands())
     if (!command.hidden) names.push_back(split(command.name, ' ').front());
-  print(stderr, fmt::format("furlong: unknown command '{}'{} (see furlong --help)\n", word,
-                            did_you_mean(word, names)));
+  print_err(
+      fmt::format("furlong: unknown command '{}'{} (see furlong --help)\n", word, did_you_mean(word, names)));
   return exit_usage;
 }
 
 int run_command(const CommandSpec& command, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     if (word == "--help" || word == "-h") {
-      print(stdout, help_text(command));
+      print_out(help_text(command));
       return end_of_command(exit_ok);
     }
   }
@@ -43,7 +41,7 @@ int run_command(const CommandSpec& command, const std::vector<std::string>& word
 
 int dispatch(const std::vector<std::string>& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    print(words.empty() ? stderr : stdout, general_help());
+    (words.empty() ? print_err : print_out)(general_help());
     return end_of_command(words.empty() ? exit_usage : exit_ok);
   }
   if (words[0] == "help") {  // `furlong help knobs lint` is `furlong knobs lint --help`
@@ -61,8 +59,8 @@ int dispatch(const std::vector<std::string>& words) {
   if (group.empty()) return unknown_command(words[0]);
   const bool asked = words.size() >= 2 && (words[1] == "--help" || words[1] == "-h");
   if (words.size() >= 2 && !asked)
-    print(stderr, fmt::format("furlong {}: unknown command '{}'\n\n", words[0], words[1]));
-  print(asked ? stdout : stderr, group);
+    print_err(fmt::format("furlong {}: unknown command '{}'\n\n", words[0], words[1]));
+  (asked ? print_out : print_err)(group);
   return end_of_command(asked ? exit_ok : exit_usage);
 }
 

@@ -63,11 +63,9 @@ Result<Arguments> parse_arguments(const CommandSpec& command, const std::vector<
     app.parse(reversed);
   } catch (const CLI::ExtrasError&) {
     return unknown_word(command, words);
-  } catch (const CLI::ArgumentMismatch& error) {
+  } catch (const CLI::ParseError& error) {
     // Of the positionals, when one word too many stands behind an unknown option as if it were its value.
     if (std::string_view(error.what()).starts_with("ARGUMENTS")) return unknown_word(command, words);
-    return fail(Code::invalid, "{}: {} (see furlong {} --help)", command.name, error.what(), command.name);
-  } catch (const CLI::ParseError& error) {
     return fail(Code::invalid, "{}: {} (see furlong {} --help)", command.name, error.what(), command.name);
   }
   if (positionals.size() < required) {

@@ -10,9 +10,6 @@
 
 namespace furlong::app {
 
-void print_out(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-void print_err(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
-
 std::vector<OptionSpec> program_options() {
   return {
       {.name = "--problem",

@@ -63,7 +63,4 @@ Result<T> as_input(Result<T> result) {
   return Error(Code::invalid, result.error().text());
 }
 
-void print_out(std::string_view text);
-void print_err(std::string_view text);
-
 }  // namespace furlong::app

@@ -191,7 +191,7 @@ Result<race::Outcome> race_once(Stage& stage, const program::Instance& instance,
   context.device = stage.device.get();
   context.host = stage.host.get();
   context.clock = stage.device->facts().virtual_time ? &stage.simulation.clock() : &system_clock();
-  if (!stage.device->facts().virtual_time && stage.quarantine) context.quarantine = &*stage.quarantine;
+  if (!stage.device->facts().virtual_time) context.quarantine = &*stage.quarantine;
   if (!stage.device->facts().virtual_time) context.trial_command = stage.trial_command;
   Json trial_program = program_to_json(stage.request, problem, stage.language);
   trial_program["device"] = stage.device->facts().address();

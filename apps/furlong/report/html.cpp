@@ -282,8 +282,7 @@ std::string variants_table(const program::Instance& instance, const race::Outcom
         "td><td>{:.0f}"
         "</td><td "
         "class=\"why\">{}</td></tr>\n",
-        html_escape(variant.name), timed ? rate_text(work, *variant.rate) : "-",
-        i == 0 || !timed || !std::isfinite(variant.gain) ? "" : percent(variant.gain),
+        html_escape(variant.name), timed ? rate_text(work, *variant.rate) : "-", gain_text(outcome, i),
         i == 0 || !timed || !std::isfinite(variant.low)
             ? ""
             : percent(variant.low) + " to " + percent(variant.high),

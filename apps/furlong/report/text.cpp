@@ -143,6 +143,11 @@ std::vector<std::size_t> by_gain(const race::Outcome& outcome) {
   return order;
 }
 
+std::string gain_text(const race::Outcome& outcome, std::size_t i) {
+  const race::VariantOutcome& variant = outcome.variants[i];
+  return i == 0 || !variant.rate || !std::isfinite(variant.gain) ? "" : percent(variant.gain);
+}
+
 std::string budget_hint(const race::Outcome& outcome) {
   const bool unfinished = outcome.verdict_word == "out-of-budget" ||
                           (!outcome.variants[0].rate && outcome.dropped_heats == 0) ||
@@ -171,8 +176,7 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
     const auto& variant = outcome.variants[i];
     const bool timed = variant.rate.has_value();
     std::vector<std::string> row{
-        variant.name, timed ? rate_text(work, *variant.rate) : "-",
-        i == 0 || !timed || !std::isfinite(variant.gain) ? "" : percent(variant.gain),
+        variant.name, timed ? rate_text(work, *variant.rate) : "-", gain_text(outcome, i),
         i == 0 || !timed || !std::isfinite(variant.low) || !std::isfinite(variant.high)
             ? ""
             : fmt::format("{} .. {}", percent(variant.low), percent(variant.high))};
@@ -239,8 +243,7 @@ std::string pareto_table(const program::Instance& instance, const race::Outcome&
   for (const Figure& figure : figures) table.column(figure.heading, Align::right);
   for (const std::size_t i : front) {
     const race::VariantOutcome& variant = outcome.variants[i];
-    std::vector<std::string> row{variant.name, rate_text(work, *variant.rate),
-                                 i == 0 ? "" : percent(variant.gain)};
+    std::vector<std::string> row{variant.name, rate_text(work, *variant.rate), gain_text(outcome, i)};
     for (const Figure& figure : figures) row.push_back(figure.text(variant));
     table.row(std::move(row));
   }

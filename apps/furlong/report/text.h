@@ -18,9 +18,13 @@ std::string rate_text(const program::WorkSpec& work, double units_per_second);
 std::string standing(const race::Outcome& outcome, std::size_t i);
 
 /// Indices of all variants, the largest gain over base first, those without a rate last. By gain and not by
-/// rate: gains are paired within heats, while the rates of variants that left at different heats are not
-/// comparable on a device that drifts.
+/// rate: gains are centred over paired heats as the decision is, while a rate is a median and may put near
+/// equals in another order.
 std::vector<std::size_t> by_gain(const race::Outcome& outcome);
+
+/// "+2.10%" over base; empty for base itself and for a variant without a gain (in a race for energy all but
+/// the finalists).
+std::string gain_text(const race::Outcome& outcome, std::size_t i);
 
 /// What to do when the budget was too short for an answer; empty when it was not.
 std::string budget_hint(const race::Outcome& outcome);

@@ -102,9 +102,7 @@ std::string Race::sentence() const {
     if (ahead != nullptr)
       return fmt::format(
           "base stays: the race had to end after {} before a switch was sure enough; '{}' by itself lies "
-          "above "
-          "{} in "
-          "{} ({} to {} at {:g}%), yet a switch must be as sure over all variants together",
+          "above {} in {} ({} to {} at {:g}%), yet a switch must be as sure over all variants together",
           heats_text(heats), ahead->name, percent(options_.rules.threshold), what, percent(ahead->low),
           percent(ahead->high), 100 * (1 - options_.rules.eliminate_error));
     return fmt::format(
