@@ -48,6 +48,7 @@ struct Facts {
   std::array<std::uint64_t, 3> max_block{1, 1, 1};
   std::uint64_t max_shared_bytes = 0;
   std::uint64_t max_buffer_bytes = 0;
+  std::uint64_t cache_bytes = 0;  ///< last-level cache; 0: unknown
   int warp = 1;                   ///< threads that run in lockstep; 1 on a CPU
   bool runs_on_host_cpu = false;  ///< the race then does not drop descheduled heats
   bool memory_is_host_memory = false;
@@ -160,8 +161,20 @@ class Device {
   virtual MemoryInUse memory() const = 0;
   virtual void set_memory_limit(std::uint64_t bytes) = 0;
   virtual Telemetry telemetry() = 0;
+  /// Share of a multiprocessor's threads that blocks of this launch keep resident, 0 to 1; nullopt where the
+  /// platform does not tell.
+  virtual std::optional<double> occupancy(const Launch&) { return std::nullopt; }
   /// Threads with which compile() is best called at once.
   virtual int compile_threads() const = 0;
+};
+
+/// What a back end says of its platform besides the list: for `furlong doctor`.
+struct Finding {
+  enum class Level { ok, note, problem };
+  Level level = Level::ok;
+  std::string what;     ///< "cuda:0 compute mode"
+  std::string finding;  ///< one sentence
+  std::string mend;     ///< the one thing to do; empty when nothing is to be done
 };
 
 class Driver {
@@ -171,6 +184,9 @@ class Driver {
   /// Devices present; empty is fine. `unavailable` (with what to install) when the platform is not there.
   virtual Result<std::vector<Facts>> list() = 0;
   virtual Result<std::unique_ptr<Device>> open(int index) = 0;
+  /// Whether compiler, driver and devices fit each other and are free to use. Runs nothing on a device. Empty
+  /// where list() says it all.
+  virtual std::vector<Finding> findings() { return {}; }
 };
 
 }  // namespace furlong::device
