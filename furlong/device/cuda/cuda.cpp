@@ -1,29 +1,63 @@
 #include "furlong/device/cuda/cuda.h"
 
-#include <array>
+#include <optional>
 
-#include "furlong/base/os/library.h"
+#include "furlong/device/cuda/internal/device.h"
+#include "furlong/device/cuda/internal/driver_api.h"
+#include "furlong/device/cuda/internal/facts.h"
+#include "furlong/device/cuda/nvrtc.h"
 
 namespace furlong::device {
 namespace {
 
-Error why_not() {
-  static const std::array<std::string, 1> names{"libcuda.so.1"};
-  const Result<Library> driver = Library::open_any(names);
-  if (!driver) {
-    return fail(Code::unavailable, "NVIDIA's driver is not here ({}): install it to use a card through CUDA",
-                driver.error().message());
-  }
-  return fail(
-      Code::unavailable,
-      "the CUDA back end is not built yet; NVIDIA cards are reached through OpenCL (opencl:0) meanwhile");
-}
-
 class CudaDriver : public Driver {
  public:
   std::string_view name() const override { return "cuda"; }
-  Result<std::vector<Facts>> list() override { return why_not(); }
-  Result<std::unique_ptr<Device>> open(int) override { return why_not(); }
+
+  Result<std::vector<Facts>> list() override {
+    FURLONG_TRY(const cuda::Api* api, started());
+    int count = 0;
+    if (const cuda::Status32 code = api->card_count(&count); code != cuda::kSuccess)
+      return cuda::error_of(*api, code, "counting the cards");
+    std::vector<Facts> list;
+    for (int index = 0; index < count; ++index) {
+      cuda::Card card = 0;
+      if (const cuda::Status32 code = api->card(&card, index); code != cuda::kSuccess)
+        return cuda::error_of(*api, code, fmt::format("looking at cuda:{}", index));
+      list.push_back(cuda::card_facts(*api, card, index));
+      if (const Nvrtc* nvrtc = compiler(list.back().silicon.arch)) list.back().compiler = nvrtc->version();
+    }
+    return list;
+  }
+
+  Result<std::unique_ptr<Device>> open(int index) override {
+    FURLONG_TRY(std::vector<Facts> listed, list());
+    if (index < 0 || static_cast<std::size_t>(index) >= listed.size()) {
+      return fail(Code::unavailable, "there is no cuda:{}: the driver finds {} cards", index, listed.size());
+    }
+    FURLONG_TRY(const cuda::Api* api, started());
+    FURLONG_TRY(const Nvrtc nvrtc, Nvrtc::open());
+    cuda::Card card = 0;
+    if (const cuda::Status32 code = api->card(&card, index); code != cuda::kSuccess)
+      return cuda::error_of(*api, code, fmt::format("opening cuda:{}", index));
+    return cuda::CudaDevice::open(*api, card, std::move(listed[static_cast<std::size_t>(index)]), nvrtc);
+  }
+
+ private:
+  static Result<const cuda::Api*> started() {
+    FURLONG_TRY(const cuda::Api* api, cuda::load_driver());
+    if (api->started == cuda::kSuccess) return api;
+    const std::string_view advice = cuda::start_advice(api->started);
+    return fail(Code::unavailable, "NVIDIA's driver does not start: {}{}{}", api->name_of(api->started),
+                advice.empty() ? "" : ": ", advice);
+  }
+  const Nvrtc* compiler(const std::string&) {
+    if (!nvrtc_) {
+      if (auto opened = Nvrtc::open()) nvrtc_ = *std::move(opened);
+    }
+    return nvrtc_ ? &*nvrtc_ : nullptr;
+  }
+  std::optional<Nvrtc> nvrtc_;
 };
 
 }  // namespace

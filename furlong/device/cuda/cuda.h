@@ -6,8 +6,8 @@
 
 namespace furlong::device {
 
-/// Answers `unavailable` everywhere: without NVIDIA's driver because it is not there, with it because the
-/// back end is not built yet. The compiler half (nvrtc.h) works on its own.
+/// Cards of NVIDIA, through the driver, NVRTC and NVML, which are opened at run time. Without the driver it
+/// answers `unavailable`, with what to do. The compiler half (nvrtc.h) works on its own.
 std::unique_ptr<Driver> make_cuda_driver();
 
 }  // namespace furlong::device

@@ -4,20 +4,19 @@
 
 namespace furlong::device {
 
-// Skips by name until the back end is built.
 FURLONG_CONFORMANCE(cuda, make_cuda_driver());
 
 namespace {
 
-TEST(CudaDriver, SaysTruthfullyWhyItIsUnavailable) {
+TEST(CudaDriver, WithoutADriverItSaysWhatToDo) {
   const auto driver = make_cuda_driver();
   EXPECT_EQ(driver->name(), "cuda");
   const auto listed = driver->list();
-  ASSERT_FALSE(listed);
+  if (listed) GTEST_SKIP() << "a driver is here";
   EXPECT_EQ(listed.error().code(), Code::unavailable);
   const std::string text = listed.error().text();
-  EXPECT_TRUE(text.find("libcuda.so.1") != std::string::npos ||
-              text.find("not built yet") != std::string::npos)
+  EXPECT_TRUE(text.find("install it") != std::string::npos ||
+              text.find("does not start") != std::string::npos)
       << text;
   const auto opened = driver->open(0);
   ASSERT_FALSE(opened);

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "furlong/device/cuda/internal/driver_api.h"
+#include "furlong/device/device.h"
+
+namespace furlong::device::cuda {
+
+/// What the driver tells of one card, without opening it. `compiler` is left empty. The memory is rounded to
+/// whole GiB: what a driver keeps for itself differs from version to version, the silicon does not.
+Facts card_facts(const Api& api, Card card, int index);
+
+}  // namespace furlong::device::cuda
