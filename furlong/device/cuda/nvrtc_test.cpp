@@ -104,6 +104,35 @@ TEST_F(NvrtcTest, SharedMemoryAndSpillsAreTold) {
   EXPECT_GT(*cubin->spill_bytes, 0u) << cubin->log;
 }
 
+// The reason for a constraint in every lattice that has both knobs (register_cap, min_blocks of the lottery).
+TEST_F(NvrtcTest, LaunchBoundsSilentlyOverrideARegisterCap) {
+  // 48 sums that live across the loop: more than a cap of 32 registers holds.
+  std::string source =
+      "extern \"C\" __global__ void BOUNDS hungry(const unsigned* x, unsigned* y, unsigned n) {\n";
+  std::string sums;
+  std::string out = "  y[blockIdx.x * blockDim.x + threadIdx.x] = 0u";
+  for (int i = 0; i < 48; ++i) {
+    source += fmt::format("  unsigned a{0} = x[threadIdx.x + {0}];\n", i);
+    sums += fmt::format("    a{0} = a{0} * 33u + (a{1} ^ k);\n", i, (i + 7) % 48);
+    out += fmt::format(" + a{}", i);
+  }
+  source += "#pragma unroll 1\n  for (unsigned k = 0; k < n; ++k) {\n" + sums + "  }\n" + out + ";\n}\n";
+  const auto registers = [&](const char* bounds, const std::vector<std::string>& options) {
+    CompileRequest made = request(source, {"hungry"});
+    made.defines = {{"BOUNDS", bounds}};
+    made.options = options;
+    const auto cubin = nvrtc().compile(made, "sm_80");
+    EXPECT_TRUE(cubin) << cubin.error().text();
+    return cubin ? cubin->registers.value_or(-1) : -1;
+  };
+  const int free = registers("", {});
+  ASSERT_GT(free, 32);
+  EXPECT_LE(registers("", {"--maxrregcount=32"}), 32);
+  const int bound = registers("__launch_bounds__(128, 4)", {});
+  EXPECT_GT(bound, 32);
+  EXPECT_EQ(registers("__launch_bounds__(128, 4)", {"--maxrregcount=32"}), bound) << "the cap is heard now";
+}
+
 // Half-way where the library can be stopped, at its end where it cannot.
 TEST_F(NvrtcTest, ACompileIsStoppedWhileItRuns) {
   std::stop_source stop;
