@@ -25,6 +25,7 @@ enum : Code32 {
 
 enum : unsigned { kClockSm = 1, kClockMemory = 2 };
 constexpr unsigned kTemperatureOfGpu = 0;
+constexpr std::size_t kTextBytes = 128;  // NVML asks for 80 (versions) and 96 (uuids)
 
 struct MemoryInfo {
   unsigned long long total, free, used;
@@ -39,26 +40,28 @@ struct MemoryInfo {
     (const char*, Handle*))
 
 /// Without one of these its value is unknown, nothing more.
-#define FURLONG_NVML_OPTIONAL(X)                                                                     \
-  X(driver_version, "nvmlSystemGetDriverVersion", "", (char*, unsigned))                             \
-  X(count, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount", (unsigned*))                               \
-  X(clock, "nvmlDeviceGetClockInfo", "", (Handle, unsigned, unsigned*))                              \
-  X(max_clock, "nvmlDeviceGetMaxClockInfo", "", (Handle, unsigned, unsigned*))                       \
-  X(power, "nvmlDeviceGetPowerUsage", "", (Handle, unsigned*))                                       \
-  X(power_limit, "nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit",             \
-    (Handle, unsigned*))                                                                             \
-  X(default_power_limit, "nvmlDeviceGetPowerManagementDefaultLimit", "", (Handle, unsigned*))        \
-  X(energy, "nvmlDeviceGetTotalEnergyConsumption", "", (Handle, unsigned long long*))                \
-  X(temperature, "nvmlDeviceGetTemperature", "", (Handle, unsigned, unsigned*))                      \
-  X(reasons, "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons",  \
-    (Handle, unsigned long long*))                                                                   \
-  X(compute_mode, "nvmlDeviceGetComputeMode", "", (Handle, unsigned*))                               \
-  X(mig_mode, "nvmlDeviceGetMigMode", "", (Handle, unsigned*, unsigned*))                            \
-  X(ecc_mode, "nvmlDeviceGetEccMode", "", (Handle, unsigned*, unsigned*))                            \
-  X(persistence, "nvmlDeviceGetPersistenceMode", "", (Handle, unsigned*))                            \
-  X(memory, "nvmlDeviceGetMemoryInfo", "", (Handle, MemoryInfo*))                                    \
-  X(processes, "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2", \
-    (Handle, unsigned*, void*))                                                                      \
+#define FURLONG_NVML_OPTIONAL(X)                                                                         \
+  X(driver_version, "nvmlSystemGetDriverVersion", "", (char*, unsigned))                                 \
+  X(count, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount", (unsigned*))                                   \
+  X(handle_by_index, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex", (unsigned, Handle*)) \
+  X(uuid, "nvmlDeviceGetUUID", "", (Handle, char*, unsigned))                                            \
+  X(clock, "nvmlDeviceGetClockInfo", "", (Handle, unsigned, unsigned*))                                  \
+  X(max_clock, "nvmlDeviceGetMaxClockInfo", "", (Handle, unsigned, unsigned*))                           \
+  X(power, "nvmlDeviceGetPowerUsage", "", (Handle, unsigned*))                                           \
+  X(power_limit, "nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit",                 \
+    (Handle, unsigned*))                                                                                 \
+  X(default_power_limit, "nvmlDeviceGetPowerManagementDefaultLimit", "", (Handle, unsigned*))            \
+  X(energy, "nvmlDeviceGetTotalEnergyConsumption", "", (Handle, unsigned long long*))                    \
+  X(temperature, "nvmlDeviceGetTemperature", "", (Handle, unsigned, unsigned*))                          \
+  X(reasons, "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons",      \
+    (Handle, unsigned long long*))                                                                       \
+  X(compute_mode, "nvmlDeviceGetComputeMode", "", (Handle, unsigned*))                                   \
+  X(mig_mode, "nvmlDeviceGetMigMode", "", (Handle, unsigned*, unsigned*))                                \
+  X(ecc_mode, "nvmlDeviceGetEccMode", "", (Handle, unsigned*, unsigned*))                                \
+  X(persistence, "nvmlDeviceGetPersistenceMode", "", (Handle, unsigned*))                                \
+  X(memory, "nvmlDeviceGetMemoryInfo", "", (Handle, MemoryInfo*))                                        \
+  X(processes, "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",     \
+    (Handle, unsigned*, void*))                                                                          \
   X(processes_v1, "nvmlDeviceGetComputeRunningProcesses", "", (Handle, unsigned*, void*))
 
 struct Symbols {
@@ -312,10 +315,22 @@ Result<NvmlCard> Nvml::card(const std::string& uuid, const std::string& pci_bus_
   return card;
 }
 
-std::optional<int> Nvml::cards() const { return as<int>(value<unsigned>(library_->symbols.count)); }
+std::vector<std::string> Nvml::uuids() const {
+  const Symbols& symbols = library_->symbols;
+  std::vector<std::string> uuids;
+  if (symbols.handle_by_index == nullptr || symbols.uuid == nullptr) return uuids;
+  const unsigned count = value<unsigned>(symbols.count).value_or(0);
+  for (unsigned i = 0; i < count; ++i) {
+    std::array<char, kTextBytes> text{};
+    Handle handle = nullptr;
+    if (symbols.handle_by_index(i, &handle) != kSuccess) continue;  // not this user's, or fallen off the bus
+    if (symbols.uuid(handle, text.data(), text.size() - 1) == kSuccess) uuids.emplace_back(text.data());
+  }
+  return uuids;
+}
 
 std::string Nvml::driver_version() const {
-  std::array<char, 96> text{};  // NVML asks for 80
+  std::array<char, kTextBytes> text{};
   const Symbols& symbols = library_->symbols;
   if (symbols.driver_version == nullptr || symbols.driver_version(text.data(), text.size() - 1) != kSuccess)
     return "";

@@ -79,8 +79,9 @@ class Nvml {
   /// By "GPU-xxxxxxxx-…", else by "0000:3b:00.0" (either may be empty; with MIG on, CUDA's uuid is the
   /// instance's and only the bus id leads to the card). `unavailable` when neither is known.
   Result<NvmlCard> card(const std::string& uuid, const std::string& pci_bus_id) const;
-  /// Cards that the driver sees, also where CUDA_VISIBLE_DEVICES hides them from CUDA. nullopt: not told.
-  std::optional<int> cards() const;
+  /// "GPU-xxxxxxxx-…" of the cards that the driver sees, in the order of their bus ids, also of those that
+  /// CUDA_VISIBLE_DEVICES hides from CUDA. Empty when the library does not tell.
+  std::vector<std::string> uuids() const;
   /// "580.95.05"; empty when it is not told.
   std::string driver_version() const;
   /// The file that was opened.
