@@ -5,6 +5,7 @@
 #include "furlong/device/cuda/internal/device.h"
 #include "furlong/device/cuda/internal/driver_api.h"
 #include "furlong/device/cuda/internal/facts.h"
+#include "furlong/device/cuda/internal/nvml.h"
 #include "furlong/device/cuda/nvrtc.h"
 
 namespace furlong::device {
@@ -25,6 +26,8 @@ class CudaDriver : public Driver {
       if (const cuda::Status32 code = api->card(&card, index); code != cuda::kSuccess)
         return cuda::error_of(*api, code, fmt::format("looking at cuda:{}", index));
       list.push_back(cuda::card_facts(*api, card, index));
+      if (const Nvml* management = sensors(); management != nullptr && !management->driver_version().empty())
+        list.back().driver = management->driver_version();
       if (const Nvrtc* nvrtc = compiler(list.back().silicon.arch)) list.back().compiler = nvrtc->version();
     }
     return list;
@@ -40,7 +43,12 @@ class CudaDriver : public Driver {
     cuda::Card card = 0;
     if (const cuda::Status32 code = api->card(&card, index); code != cuda::kSuccess)
       return cuda::error_of(*api, code, fmt::format("opening cuda:{}", index));
-    return cuda::CudaDevice::open(*api, card, std::move(listed[static_cast<std::size_t>(index)]), nvrtc);
+    Facts facts = std::move(listed[static_cast<std::size_t>(index)]);
+    std::optional<NvmlCard> read;
+    if (const Nvml* management = sensors()) {
+      if (auto found = management->card(facts.uuid, cuda::bus_id(*api, card))) read = *std::move(found);
+    }
+    return cuda::CudaDevice::open(*api, card, std::move(facts), nvrtc, std::move(read));
   }
 
  private:
@@ -57,7 +65,16 @@ class CudaDriver : public Driver {
     }
     return nvrtc_ ? &*nvrtc_ : nullptr;
   }
+  // Without it there is no telemetry; findings() says why.
+  const Nvml* sensors() {
+    if (!nvml_) {
+      if (auto opened = Nvml::open()) nvml_ = *std::move(opened);
+    }
+    return nvml_ ? &*nvml_ : nullptr;
+  }
+
   std::optional<Nvrtc> nvrtc_;
+  std::optional<Nvml> nvml_;
 };
 
 }  // namespace

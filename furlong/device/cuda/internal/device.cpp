@@ -37,9 +37,11 @@ class GraphOwner {
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> CudaDevice::open(const Api& api, Card card, Facts facts, Nvrtc nvrtc) {
+Result<std::unique_ptr<Device>> CudaDevice::open(const Api& api, Card card, Facts facts, Nvrtc nvrtc,
+                                                 std::optional<NvmlCard> sensors) {
   FURLONG_TRY(auto session, Session::open(api, card, facts.address()));
-  return std::unique_ptr<Device>(new CudaDevice(std::move(facts), std::move(nvrtc), std::move(session)));
+  return std::unique_ptr<Device>(
+      new CudaDevice(std::move(facts), std::move(nvrtc), std::move(sensors), std::move(session)));
 }
 
 CudaDevice::~CudaDevice() {

@@ -6,6 +6,7 @@
 
 #include "furlong/device/cuda/internal/buffer.h"
 #include "furlong/device/cuda/internal/module.h"
+#include "furlong/device/cuda/internal/nvml.h"
 #include "furlong/device/cuda/nvrtc.h"
 #include "furlong/device/device.h"
 
@@ -14,7 +15,9 @@ namespace furlong::device::cuda {
 class CudaDevice : public Device {
  public:
   /// `unavailable` when the card is in use or prohibited.
-  static Result<std::unique_ptr<Device>> open(const Api& api, Card card, Facts facts, Nvrtc nvrtc);
+  /// `sensors` may be absent: telemetry is unknown then.
+  static Result<std::unique_ptr<Device>> open(const Api& api, Card card, Facts facts, Nvrtc nvrtc,
+                                              std::optional<NvmlCard> sensors);
   ~CudaDevice() override;
 
   const Facts& facts() const override { return facts_; }
@@ -25,7 +28,7 @@ class CudaDevice : public Device {
   Result<std::vector<double>> time(const TimeRequest& request) override;
   MemoryInUse memory() const override { return {session_->used_bytes(), session_->limit_bytes()}; }
   void set_memory_limit(std::uint64_t bytes) override { session_->set_limit_bytes(bytes); }
-  Telemetry telemetry() override { return {}; }
+  Telemetry telemetry() override { return sensors_ ? sensors_->telemetry() : Telemetry(); }
   std::optional<double> occupancy(const Launch& launch) override;
   int compile_threads() const override { return 4; }
 
@@ -37,8 +40,11 @@ class CudaDevice : public Device {
     std::vector<Address> addresses;  ///< by argument; of buffers
     std::vector<void*> arguments;
   };
-  CudaDevice(Facts facts, Nvrtc nvrtc, std::shared_ptr<Session> session)
-      : facts_(std::move(facts)), nvrtc_(std::move(nvrtc)), session_(std::move(session)) {}
+  CudaDevice(Facts facts, Nvrtc nvrtc, std::optional<NvmlCard> sensors, std::shared_ptr<Session> session)
+      : facts_(std::move(facts)),
+        nvrtc_(std::move(nvrtc)),
+        sensors_(std::move(sensors)),
+        session_(std::move(session)) {}
   Result<Ready> prepare(const Launch& launch) const;
   Status check_shape(const Launch& launch, const Entry& entry) const;
   Status check_arguments(const Launch& launch, const Entry& entry) const;
@@ -49,6 +55,7 @@ class CudaDevice : public Device {
 
   Facts facts_;
   Nvrtc nvrtc_;
+  std::optional<NvmlCard> sensors_;
   std::shared_ptr<Session> session_;
 };
 

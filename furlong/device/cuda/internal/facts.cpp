@@ -29,6 +29,11 @@ std::string uuid_text(const Uuid& uuid) {
 
 }  // namespace
 
+std::string bus_id(const Api& api, Card card) {
+  return fmt::format("{:04x}:{:02x}:{:02x}.0", api.attribute(card, kAttributePciDomain),
+                     api.attribute(card, kAttributePciBus), api.attribute(card, kAttributePciDevice));
+}
+
 Facts card_facts(const Api& api, Card card, int index) {
   Facts facts;
   facts.backend = "cuda";

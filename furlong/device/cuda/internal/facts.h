@@ -8,5 +8,7 @@ namespace furlong::device::cuda {
 /// What the driver tells of one card, without opening it. `compiler` is left empty. The memory is rounded to
 /// whole GiB: what a driver keeps for itself differs from version to version, the silicon does not.
 Facts card_facts(const Api& api, Card card, int index);
+/// "0000:3b:00.0".
+std::string bus_id(const Api& api, Card card);
 
 }  // namespace furlong::device::cuda
