@@ -1,7 +1,9 @@
 #include "apps/furlong/backends.h"
+#include "apps/furlong/ceilings.h"
 #include "apps/furlong/commands.h"
 #include "apps/furlong/session.h"
 #include "furlong/base/json.h"
+#include "furlong/base/os/interrupt.h"
 #include "furlong/base/table.h"
 #include "furlong/base/text.h"
 
@@ -37,9 +39,50 @@ Json to_json(const device::Facts& facts) {
               {"runs_on_host_cpu", facts.runs_on_host_cpu}};
 }
 
+std::string ceilings_text(const device::Ceilings& ceilings, const std::string& address) {
+  Table table;
+  table.column("ceiling");
+  table.column("memory", Table::Align::right);
+  table.column("rate", Table::Align::right);
+  table.column("fastest with");
+  for (const device::CeilingRate& rate : ceilings.rates)
+    table.row({std::string(device::ceiling_words(rate.kind)), rate.bytes > 0 ? human_bytes(rate.bytes) : "",
+               ceiling_rate_text(rate.kind, rate.rate), rate.how});
+  return fmt::format("{} {}, driver {}: measured {}\n\n{}", address, ceilings.label, ceilings.driver,
+                     ceilings.measured, table.text());
+}
+
+Result<int> run_ceilings(const Arguments& arguments, const device::Registry& registry) {
+  FURLONG_TRY(const auto opened, open_device(registry, arguments.value("--device", "auto")));
+  const std::string address = opened->facts().address();
+  std::optional<device::Ceilings> ceilings;
+  if (!arguments.flag("--again")) ceilings = kept_ceilings(opened->facts());
+  if (!ceilings) {
+    const std::stop_token stop = stop_on_interrupt();
+    auto measured = measure_and_keep(*opened, stop);
+    if (!measured && stop.stop_requested()) {
+      print_err("furlong devices: stopped\n");
+      return 128 + interrupt_signal();
+    }
+    if (!measured) return measured.error();
+    ceilings = *std::move(measured);
+  }
+  if (arguments.flag("--json")) {
+    Json document = device::to_json(*ceilings);
+    document["device"] = address;
+    print_out(json_pretty(document));
+  } else {
+    print_out(ceilings_text(*ceilings, address));
+  }
+  return exit_ok;
+}
+
 Result<int> run(const Arguments& arguments) {
   device::Registry registry;
   add_backends(registry);
+  if (arguments.flag("--ceilings")) return run_ceilings(arguments, registry);
+  for (const char* option : {"--device", "--again"})
+    if (arguments.given(option)) return fail(Code::invalid, "{} goes with --ceilings", option);
   Json devices = Json::array();
   Json absent = Json::object();
   Table table;
@@ -77,18 +120,36 @@ Result<int> run(const Arguments& arguments) {
 }  // namespace
 
 CommandSpec devices_command() {
-  return {.name = "devices",
-          .summary = "List the devices that a race can run on, and what is missing for the others.",
-          .description =
-              "A device's address (opencl:0) is what --device takes. A card is known by its silicon hash, "
-              "not by its "
-              "name: a driver that renames it does not lose its tuning.",
-          .positionals = {},
-          .options = {{.name = "--all", .value_name = "", .help = "The simulated devices too."},
-                      {.name = "--addresses", .value_name = "", .help = "Only the addresses, one a line."},
-                      {.name = "--json", .value_name = "", .help = "As JSON."}},
-          .examples = {{"furlong devices", ""}, {"furlong devices --json", ""}},
-          .run = run};
+  return {
+      .name = "devices",
+      .summary = "List the devices that a race can run on, and what is missing for the others.",
+      .description =
+          "A device's address (opencl:0) is what --device takes. A card is known by its silicon hash, "
+          "not by its "
+          "name: a driver that renames it does not lose its tuning.\n"
+          "--ceilings measures what a device can do at best (stream reads and copies, random loads, "
+          "arithmetic): seconds on a card, up to a minute or so on a CPU. Once measured they are kept for "
+          "the card "
+          "and driver, and each race then says which share of them its variants reach. Nothing else should "
+          "run on the device meanwhile.",
+      .positionals = {},
+      .options = {{.name = "--all", .value_name = "", .help = "The simulated devices too."},
+                  {.name = "--addresses", .value_name = "", .help = "Only the addresses, one a line."},
+                  {.name = "--ceilings",
+                   .value_name = "",
+                   .help = "What the device can do at best: kept figures, or measured now."},
+                  {.name = "--device",
+                   .value_name = "D",
+                   .help = "With --ceilings: of which device. Default: the best device here.",
+                   .complete = "device"},
+                  {.name = "--again",
+                   .value_name = "",
+                   .help = "With --ceilings: measure even if there are kept figures."},
+                  {.name = "--json", .value_name = "", .help = "As JSON."}},
+      .examples = {{"furlong devices", ""},
+                   {"furlong devices --json", ""},
+                   {"furlong devices --ceilings --device opencl:0", ""}},
+      .run = run};
 }
 
 }  // namespace furlong::app
