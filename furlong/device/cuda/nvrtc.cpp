@@ -128,18 +128,39 @@ std::string mapped_file(const std::string& name) {
   return "";
 }
 
-// Headers of the toolkit that the library belongs to (cuda_fp16.h, mma.h; cooperative groups need cccl).
-std::vector<std::string> toolkit_includes(const std::string& library) {
-  std::vector<std::string> options;
+fs::path real_file(const std::string& library) {
   std::error_code ignored;
   const bool bare = library.find('/') == std::string::npos;
-  const fs::path real = fs::canonical(bare ? mapped_file(library) : library, ignored);
-  if (ignored) return options;
-  const fs::path root = real.parent_path().parent_path();
+  return fs::canonical(bare ? mapped_file(library) : library, ignored);  // empty when it fails
+}
+
+// Headers of the toolkit that the library belongs to (cuda_fp16.h, mma.h; cooperative groups need cccl).
+std::vector<fs::path> toolkit_folders(const fs::path& library) {
+  std::vector<fs::path> folders;
+  if (library.empty()) return folders;
+  std::error_code ignored;
+  const fs::path root = library.parent_path().parent_path();
   for (const fs::path& folder : {root / "include", root / "include" / "cccl"}) {
-    if (fs::is_directory(folder, ignored)) options.push_back("-I" + folder.string());
+    if (fs::is_directory(folder, ignored)) folders.push_back(folder);
   }
-  return options;
+  return folders;
+}
+
+// The library and what lies beside it (its builtins are a file of their own). Reading 100 MB for a digest
+// would cost more than a compile: sizes and dates change with every installation.
+std::string identity_text(std::string_view version, const fs::path& library) {
+  std::vector<std::string> parts;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(library.parent_path(), ignored), end; entry != end;
+       entry.increment(ignored)) {
+    if (ignored) break;
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with("libnvrtc") || !entry->is_regular_file(ignored)) continue;
+    parts.push_back(fmt::format("{} {} {}", name, entry->file_size(ignored),
+                                entry->last_write_time(ignored).time_since_epoch().count()));
+  }
+  std::sort(parts.begin(), parts.end());
+  return fmt::format("{}\n{}\n{}", version, library.string(), join(parts, "\n"));
 }
 
 std::string shown_source_name(const CompileRequest& request) {
@@ -158,7 +179,7 @@ struct Nvrtc::Loaded {
   Symbols symbols;
   int major = 0;
   int minor = 0;
-  std::vector<std::string> includes;
+  CompilerIdentity identity;
 };
 
 namespace {
@@ -257,13 +278,13 @@ class Job {
 };
 
 std::vector<std::string> option_list(const CompileRequest& request, std::string_view arch,
-                                     const std::vector<std::string>& includes) {
+                                     const std::vector<fs::path>& toolkit) {
   // One ptxas option per argument; -v makes the assembler tell registers and spills.
   std::vector<std::string> options{fmt::format("--gpu-architecture={}", arch), "--ptxas-options=-v"};
   for (const auto& [name, value] : request.defines) options.push_back(fmt::format("-D{}={}", name, value));
   for (const auto& folder : request.include_folders) options.push_back("-I" + folder.string());
   options.insert(options.end(), request.options.begin(), request.options.end());
-  options.insert(options.end(), includes.begin(), includes.end());
+  for (const fs::path& folder : toolkit) options.push_back("-I" + folder.string());
   return options;
 }
 
@@ -314,14 +335,18 @@ Result<Nvrtc> Nvrtc::open(const fs::path& path) {
   if (const Code32 code = symbols.get_version(&major, &minor); code != kSuccess) {
     return fail(Code::incompatible, "{} does not tell its version: {}", path.string(), symbols.error(code));
   }
-  auto loaded = std::make_shared<Loaded>(
-      Loaded{std::move(library), symbols, major, minor, toolkit_includes(path.string())});
+  const fs::path file = real_file(path.string());
+  CompilerIdentity identity{identity_text(fmt::format("NVRTC {}.{}", major, minor), file),
+                            toolkit_folders(file)};
+  auto loaded =
+      std::make_shared<Loaded>(Loaded{std::move(library), symbols, major, minor, std::move(identity)});
   return Nvrtc(std::move(loaded));
 }
 
 int Nvrtc::major() const { return loaded_->major; }
 int Nvrtc::minor() const { return loaded_->minor; }
 std::string Nvrtc::version() const { return fmt::format("NVRTC {}.{}", loaded_->major, loaded_->minor); }
+const CompilerIdentity& Nvrtc::identity() const { return loaded_->identity; }
 const std::string& Nvrtc::name() const { return loaded_->library.name(); }
 
 std::vector<std::string> Nvrtc::architectures() const {
@@ -354,7 +379,7 @@ Result<Cubin> Nvrtc::compile(const CompileRequest& request, std::string_view arc
   const double start_ms = system_clock().now_ms();
   Job job(loaded_->symbols, request);
   FURLONG_CHECK(job.create());
-  FURLONG_CHECK(job.compile(option_list(request, arch, loaded_->includes), stop));
+  FURLONG_CHECK(job.compile(option_list(request, arch, loaded_->identity.toolkit_folders), stop));
   Cubin cubin;
   FURLONG_TRY(cubin.image, job.image());
   FURLONG_TRY(cubin.lowered, job.lowered());

@@ -29,6 +29,12 @@ struct Cubin {
   double compile_ms = 0;
 };
 
+/// A compiler as a cache sees it.
+struct CompilerIdentity {
+  std::string text;                                    ///< differs between any two compilers of this machine
+  std::vector<std::filesystem::path> toolkit_folders;  ///< its own headers, which change only with it
+};
+
 /// An opened library; copies share it. Every call is thread safe, compile() may run on several threads.
 class Nvrtc {
  public:
@@ -48,6 +54,8 @@ class Nvrtc {
   std::string version() const;
   /// The file that was opened.
   const std::string& name() const;
+  /// What decides the code besides a request: version, files of the library with their sizes and dates.
+  const CompilerIdentity& identity() const;
   /// "sm_75", "sm_80", … ascending; empty when the library does not tell.
   std::vector<std::string> architectures() const;
 
