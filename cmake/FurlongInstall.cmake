@@ -1,4 +1,7 @@
 # The installed library: every part's target and public headers, and find_package(Furlong).
+if(FURLONG_PORTABLE)  # installs the program alone: its library links what only this build knows
+  return()
+endif()
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -1,1 +1,1 @@
-target_link_libraries(${target} PUBLIC nlohmann_json::nlohmann_json PRIVATE tomlplusplus::tomlplusplus spdlog::spdlog PkgConfig::SODIUM SQLite::SQLite3)
+target_link_libraries(${target} PUBLIC ${FURLONG_JSON} PRIVATE ${FURLONG_TOML} ${FURLONG_SPDLOG} ${FURLONG_SODIUM} ${FURLONG_SQLITE})
