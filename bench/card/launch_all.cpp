@@ -29,7 +29,7 @@ class Launcher {
     for (std::size_t i = 0; i < points_.size(); ++i) {
       const std::string name = lattice::variant_name(instance_.lattice(), points_[i]);
       if (!modules_[i]->has_value()) return Error(modules_[i]->error()).with(name);
-      FURLONG_CHECK_DOING(launch(points_[i], **modules_[i]->value()), "{} of {}", name,
+      FURLONG_CHECK_DOING(launch(points_[i], *modules_[i]->value()), "{} of {}", name,
                           instance_.program().name);
       ++ran;
     }
@@ -92,7 +92,8 @@ class Launcher {
                             .entry = plan.entry,
                             .grid = plan.grid,
                             .block = plan.block,
-                            .shared_bytes = plan.shared_bytes};
+                            .shared_bytes = plan.shared_bytes,
+                            .arguments = {}};
       for (const std::size_t i : plan.arguments) {
         if (buffers_[i]) {
           launch.arguments.emplace_back(device::BufferArgument{buffers_[i].get(), 0});

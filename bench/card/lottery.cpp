@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/card/ceiling.h"
 #include "bench/card/sections.h"
 #include "furlong/base/json.h"
 #include "furlong/base/os/clock.h"
 #include "furlong/base/text.h"
+#include "furlong/device/ceilings.h"
 
 namespace furlong::bench {
 namespace {
@@ -17,6 +17,38 @@ constexpr std::int64_t kGoalMib = 1024;
 struct Cell {
   std::int64_t mib = 0, loads = 0, wide = 0;
 };
+
+std::uint64_t bytes_of(const Cell& cell) {
+  return cell.mib == 0 ? 16u << 20 : static_cast<std::uint64_t>(cell.mib) << 20;
+}
+
+std::string size_text(std::uint64_t bytes) { return fmt::format("{} MiB", bytes >> 20); }
+
+/// Of the device, at the sizes of the datasets; printed.
+Result<device::Ceilings> ceilings_at(Bench& bench, Stage& stage, std::span<const Cell> cells) {
+  device::CeilingOptions options;
+  for (const Cell& cell : cells) options.sizes.push_back(bytes_of(cell));
+  std::ranges::sort(options.sizes);
+  options.sizes.erase(std::ranges::unique(options.sizes).begin(), options.sizes.end());
+  if (bench.smoke()) {
+    options.launch_ms = 0.02;
+    options.windows = 1;
+    options.repeats = 2;
+    options.elements = 1024;
+    options.max_rounds = 8;
+  }
+  FURLONG_TRY(const device::Ceilings ceilings, device::measure_ceilings(stage.device(), options));
+  for (const device::CeilingRate& rate : ceilings.rates) {
+    const std::string name = fmt::format("{}{}", device::ceiling_name(rate.kind),
+                                         rate.bytes != 0 ? fmt::format("_{}mib", rate.bytes >> 20) : "");
+    bench.row({name, {{"G/s", rate.rate / 1e9}, {"launch_ms", rate.launch_ms}}, "ceilings"});
+    if (rate.kind == device::CeilingKind::random4)
+      bench.metric(fmt::format("ceiling_{}_gloads", name), rate.rate / 1e9, Better::higher);
+    details()["ceilings"].push_back({{"name", name}, {"rate", rate.rate}, {"how", rate.how}});
+  }
+  say(fmt::format("{} ceilings measured in {:.1f} s", ceilings.rates.size(), ceilings.took_s));
+  return ceilings;
+}
 
 Result<std::vector<Cell>> cells_of(const Bench& bench) {
   std::vector<Cell> cells;
@@ -57,7 +89,7 @@ class CellRace {
       : bench_(bench), stage_(stage), kept_(kept), budget_s_(budget_s) {}
 
   /// Returns the rate that the race's decision serves with, as a share of the ceiling.
-  Result<double> run(const Cell& cell, const Ceiling& ceiling) {
+  Result<double> run(const Cell& cell, const device::Ceilings& ceilings) {
     FURLONG_TRY(const auto instance, stage_.lottery(kEpoch, cell.loads, cell.wide, cell.mib));
     FURLONG_TRY(const auto points, instance.select(bench_.option("variants")));
     race::Options options;
@@ -67,16 +99,24 @@ class CellRace {
     FURLONG_TRY(const race::Outcome outcome, stage_.race(instance, points, options, &kept_));
     const double took_s = 1e-3 * (system_clock().now_ms() - before);
     if (!outcome.variants[0].rate) return fail(Code::internal, "base was not timed: {}", outcome.sentence);
-    report(cell, ceiling, outcome, took_s);
-    return share_of(outcome.variants[outcome.winner], cell, ceiling);
+    report(cell, ceilings, outcome, took_s);
+    return share_of(outcome.variants[outcome.winner], cell, ceilings);
   }
 
  private:
-  static double share_of(const race::VariantOutcome& variant, const Cell& cell, const Ceiling& ceiling) {
-    return *variant.rate * static_cast<double>(cell.loads) / ceiling.loads_per_s;
+  /// Seconds of a hash at the ceilings of its loads, times hashes a second.
+  static double share_of(const race::VariantOutcome& variant, const Cell& cell,
+                         const device::Ceilings& ceilings) {
+    const auto rate = [&](device::CeilingKind kind) {
+      return ceilings.rate(kind, bytes_of(cell)).value_or(std::numeric_limits<double>::quiet_NaN());
+    };
+    const double narrow = static_cast<double>(cell.loads - cell.wide) / rate(device::CeilingKind::random4);
+    const double wide = static_cast<double>(cell.wide) / rate(device::CeilingKind::random16);
+    return *variant.rate * (narrow + wide);
   }
 
-  void report(const Cell& cell, const Ceiling& ceiling, const race::Outcome& outcome, double took_s) {
+  void report(const Cell& cell, const device::Ceilings& ceilings, const race::Outcome& outcome,
+              double took_s) {
     const race::VariantOutcome& base = outcome.variants[0];
     const race::VariantOutcome* fastest = &base;
     for (const race::VariantOutcome& variant : outcome.variants)
@@ -88,8 +128,8 @@ class CellRace {
     bench_.row({name,
                 {{"base_mhs", *base.rate / 1e6},
                  {"winner_mhs", *winner.rate / 1e6},
-                 {"base_share", share_of(base, cell, ceiling)},
-                 {"winner_share", share_of(winner, cell, ceiling)},
+                 {"base_share", share_of(base, cell, ceilings)},
+                 {"winner_share", share_of(winner, cell, ceilings)},
                  {"gain_pct", outcome.winner == 0 ? 0 : 100 * winner.gain},
                  {"low_pct", outcome.winner == 0 ? 0 : 100 * winner.low},
                  {"high_pct", outcome.winner == 0 ? 0 : 100 * winner.high},
@@ -99,23 +139,18 @@ class CellRace {
                  {"paused_ms", outcome.paused_ms},
                  {"compile_ms", outcome.compile_ms},
                  {"total_s", took_s}},
-                fmt::format("lottery, {}", size_text(cell))});
+                fmt::format("lottery, {}", size_text(bytes_of(cell)))});
     Json variants = Json::array();
     for (const race::VariantOutcome& variant : outcome.variants) variants.push_back(variant_json(variant));
     details()["lottery"].push_back({{"dataset_mib", cell.mib},
                                     {"loads", cell.loads},
                                     {"wide", cell.wide},
-                                    {"ceiling_gloads", ceiling.loads_per_s / 1e9},
                                     {"verdict", outcome.verdict_word},
                                     {"sentence", outcome.sentence},
                                     {"variants", std::move(variants)}});
     say(fmt::format("lottery {} {}/{}: base {:.2f} MH/s ({:.1f}% of the ceiling); {} [{:.1f} s]",
-                    size_text(cell), cell.loads, cell.wide, *base.rate / 1e6,
-                    100 * share_of(base, cell, ceiling), outcome.sentence, took_s));
-  }
-
-  static std::string size_text(const Cell& cell) {
-    return cell.mib == 0 ? "the small dataset" : fmt::format("{} MiB", cell.mib);
+                    size_text(bytes_of(cell)), cell.loads, cell.wide, *base.rate / 1e6,
+                    100 * share_of(base, cell, ceilings), outcome.sentence, took_s));
   }
 
   Bench& bench_;
@@ -132,21 +167,15 @@ Status lottery_section(Bench& bench, Stage& stage) {
   FURLONG_TRY(const double budget_s, number_option(bench, "race-budget-s"));
   Allowance allowance(limit_s);
   race::Kept kept;
-  Ceiling ceiling;
+  FURLONG_TRY(const device::Ceilings ceilings, ceilings_at(bench, stage, cells));
   double smallest_share = std::numeric_limits<double>::infinity();
   std::size_t done = 0;
   for (const Cell& cell : cells) {
     if (!allowance.room()) break;
     if (done == 0 || cell.mib != cells[done - 1].mib) {
       kept = {};  // the dataset before goes first: two of the largest need not fit
-      const std::uint64_t bytes = cell.mib == 0 ? 16u << 20 : static_cast<std::uint64_t>(cell.mib) << 20;
-      FURLONG_TRY(ceiling,
-                  random_load_ceiling(stage.device(), bytes, stage.on_card() ? 1ull << 26 : 1ull << 18));
-      bench.metric(fmt::format("ceiling_gloads_{}mib", cell.mib), ceiling.loads_per_s / 1e9, Better::higher);
-      say(fmt::format("ceiling of random loads from {} MiB: {:.2f} G/s ({})", bytes >> 20,
-                      ceiling.loads_per_s / 1e9, ceiling.how));
     }
-    FURLONG_TRY(const double share, CellRace(bench, stage, kept, budget_s).run(cell, ceiling));
+    FURLONG_TRY(const double share, CellRace(bench, stage, kept, budget_s).run(cell, ceilings));
     bench.metric(fmt::format("share_{}_{}_{}mib", cell.loads, cell.wide, cell.mib), share, Better::higher);
     if (cell.mib >= kGoalMib) smallest_share = std::min(smallest_share, share);
     ++done;
