@@ -177,6 +177,9 @@ class Recipe {
   virtual std::string name() const = 0;
   /// Bytes of the dataset argument.
   virtual std::uint64_t dataset_bytes() const = 0;
+  /// Everything that the dataset's bytes follow from: two recipes with one key build the same bytes, so that
+  /// whoever holds them need not build them again. Empty: unknown.
+  virtual std::string dataset_key() const { return {}; }
   /// Builds it with `threads` threads into host memory of dataset_bytes(); `timeout` when stopped.
   virtual Status build_dataset(std::span<std::uint8_t> into, int threads, std::stop_token stop) const = 0;
   /// Fills `expected[i]` of each out/inout argument from the inputs (bytes by argument index; scalars as

@@ -51,6 +51,31 @@ Buffers::Buffers(device::Device& device, std::shared_ptr<const program::Program>
 Result<std::unique_ptr<Buffers>> Buffers::allocate(device::Device& device,
                                                    std::shared_ptr<const program::Program> program,
                                                    std::span<const std::size_t> bytes, std::uint64_t seed) {
+  return make(device, std::move(program), bytes, seed, nullptr);
+}
+
+Result<std::unique_ptr<Buffers>> Buffers::allocate_beside(const Buffers& other, device::Device& device,
+                                                          std::shared_ptr<const program::Program> program,
+                                                          std::span<const std::size_t> bytes,
+                                                          std::uint64_t seed) {
+  return make(device, std::move(program), bytes, seed, &other);
+}
+
+const Buffers::Slot* Buffers::dataset_for(const device::Device& device, const program::Program& program,
+                                          std::size_t bytes) const {
+  if (&device != device_ || !dataset_loaded_ || !program.recipe || !program_->recipe) return nullptr;
+  const std::string key = program.recipe->dataset_key();
+  if (key.empty() || key != program_->recipe->dataset_key()) return nullptr;
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (program_->arguments[i].kind == ArgumentKind::dataset)
+      return slots_[i].room >= bytes ? &slots_[i] : nullptr;
+  return nullptr;
+}
+
+Result<std::unique_ptr<Buffers>> Buffers::make(device::Device& device,
+                                               std::shared_ptr<const program::Program> program,
+                                               std::span<const std::size_t> bytes, std::uint64_t seed,
+                                               const Buffers* beside) {
   std::unique_ptr<Buffers> made(new Buffers(device, std::move(program), seed));
   const auto& arguments = made->program_->arguments;
   if (bytes.size() != arguments.size()) {
@@ -59,7 +84,16 @@ Result<std::unique_ptr<Buffers>> Buffers::allocate(device::Device& device,
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     Slot slot;
     slot.painted_at = kUnpainted;
-    if (arguments[i].kind != ArgumentKind::scalar) {
+    const Slot* shared = beside != nullptr && arguments[i].kind == ArgumentKind::dataset
+                             ? beside->dataset_for(device, *made->program_, bytes[i])
+                             : nullptr;
+    if (shared != nullptr) {
+      slot.room = shared->room;
+      slot.buffer = shared->buffer;
+      made->samples_ = beside->samples_;
+      for (Sample& sample : made->samples_) sample.argument = i;
+      made->dataset_loaded_ = true;
+    } else if (arguments[i].kind != ArgumentKind::scalar) {
       slot.room = aligned(bytes[i]);
       auto buffer = device.allocate(slot.room + 2 * guard_bytes);
       if (!buffer) return std::move(buffer).error().with(fmt::format("allocating '{}'", arguments[i].name));

@@ -33,6 +33,13 @@ class Buffers {
   bool fits(const device::Device& device, const program::Program& program,
             std::span<const std::size_t> bytes) const;
 
+  /// As allocate(), but with the dataset of `other`, at its address, where both programs' recipes build the
+  /// same one on the same device. Both may then launch; whichever gates after the other must forget() first.
+  static Result<std::unique_ptr<Buffers>> allocate_beside(const Buffers& other, device::Device& device,
+                                                          std::shared_ptr<const program::Program> program,
+                                                          std::span<const std::size_t> bytes,
+                                                          std::uint64_t seed);
+
   /// Builds the program's dataset and uploads it; nothing when it is there already or there is none. Holds
   /// the device for the upload only: call it while it is not held. `timeout` when stopped, `invalid` when the
   /// program has a dataset and nobody to build it.
@@ -72,7 +79,7 @@ class Buffers {
 
  private:
   struct Slot {
-    std::unique_ptr<device::Buffer> buffer;  // null: a scalar
+    std::shared_ptr<device::Buffer> buffer;  // null: a scalar. Shared: the dataset of several Buffers
     std::size_t room = 0;
     std::size_t painted_at = 0;  // size whose back guard is painted; SIZE_MAX: none is
   };
@@ -83,6 +90,13 @@ class Buffers {
   };
 
   Buffers(device::Device& device, std::shared_ptr<const program::Program> program, std::uint64_t seed);
+  static Result<std::unique_ptr<Buffers>> make(device::Device& device,
+                                               std::shared_ptr<const program::Program> program,
+                                               std::span<const std::size_t> bytes, std::uint64_t seed,
+                                               const Buffers* beside);
+  /// The slot of its dataset, when it is loaded and `program` reads the same one with room for `bytes`.
+  const Slot* dataset_for(const device::Device& device, const program::Program& program,
+                          std::size_t bytes) const;
   Status paint(std::size_t argument, std::size_t size);
   Status check_zone(std::size_t argument, std::size_t offset, bool after);
   Status check_piece(std::size_t argument, std::size_t offset, ByteView want);

@@ -73,6 +73,8 @@ class Table : public program::Recipe {
                    std::vector<Bytes>&) const override {
     return fail(Code::internal, "not used");
   }
+  std::string dataset_key() const override { return key; }
+  std::string key;
   mutable int built = 0;
 };
 
@@ -133,6 +135,62 @@ TEST(Buffers, CatchAWriteToTheDatasetAndMendIt) {
       << testing::variant(outcome, "w2").why;
   EXPECT_TRUE(testing::variant(outcome, "w4").gated) << testing::variant(outcome, "w4").why;
   EXPECT_EQ(setup.table->built, 2) << "it was not built again";
+}
+
+/// The same program made again, as another class of one epoch would be: its own object and recipe.
+struct Again {
+  explicit Again(Accumulate& first, const std::string& key) {
+    table->key = key;
+    program->arguments[2].kind = program::ArgumentKind::dataset;
+    program->arguments[2].fill = program::Fill::none;
+    program->recipe = table;
+    instance.emplace(program::Instance::make(program, "host", {}, {}).value());
+    const auto points = instance->select("w2").value();
+    auto raced = run(*instance, points, first.options, first.context);
+    EXPECT_TRUE(raced) << raced.error().text();
+    if (raced) {
+      EXPECT_TRUE(testing::variant(*raced, "w2").gated) << testing::variant(*raced, "w2").why;
+    }
+  }
+  std::shared_ptr<Table> table = std::make_shared<Table>();
+  std::shared_ptr<program::Program> program = std::make_shared<program::Program>(*parse(accumulate_text));
+  std::optional<program::Instance> instance;
+};
+
+TEST(Buffers, ShareADatasetOfOneKeyAtItsAddress) {
+  Accumulate setup;
+  Kept kept;
+  setup.context.kept = &kept;
+  setup.table->key = "table of day 3";
+  setup.race();
+  const std::shared_ptr<Buffers> first = kept.buffers;
+  const Again same(setup, "table of day 3");
+  EXPECT_EQ(same.table->built, 0) << "it was there already";
+  EXPECT_NE(kept.buffers, first);
+  EXPECT_EQ(kept.buffers->argument(2).buffer, first->argument(2).buffer);
+  EXPECT_NE(kept.buffers->argument(1).buffer, first->argument(1).buffer);
+  // Whoever comes later still sees a write to it, and mends it for both.
+  setup.tamper = [](const std::string& variant, std::uint32_t*, std::uint32_t* dataset) {
+    if (variant == "w4") dataset[0] ^= 1;
+  };
+  kept.buffers = first;
+  const Outcome outcome = setup.race();
+  EXPECT_EQ(testing::variant(outcome, "w4").exit, Exit::gate);
+  EXPECT_EQ(setup.table->built, 2);
+}
+
+TEST(Buffers, ShareNoDatasetOfAnotherKeyOrNone) {
+  for (const auto& [before, after] : {std::pair{"day 3", "day 4"}, std::pair{"", ""}}) {
+    Accumulate setup;
+    Kept kept;
+    setup.context.kept = &kept;
+    setup.table->key = before;
+    setup.race();
+    const std::shared_ptr<Buffers> first = kept.buffers;
+    const Again other(setup, after);
+    EXPECT_EQ(other.table->built, 1) << after;
+    EXPECT_NE(kept.buffers->argument(2).buffer, first->argument(2).buffer) << after;
+  }
 }
 
 TEST(Buffers, ReportsWhatAVariantNeeds) {

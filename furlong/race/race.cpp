@@ -289,10 +289,14 @@ Status Race::try_unknown() {
 
 Status Race::set_up_buffers() {
   FURLONG_TRY(const std::vector<std::size_t> room, gate_->room(options_.seed));
-  if (context_.kept != nullptr && context_.kept->buffers &&
-      context_.kept->buffers->fits(*context_.device, instance_.program(), room)) {
+  const Buffers* kept = context_.kept != nullptr ? context_.kept->buffers.get() : nullptr;
+  if (kept != nullptr && kept->fits(*context_.device, instance_.program(), room)) {
     buffers_ = context_.kept->buffers;
     buffers_->forget();
+  } else if (kept != nullptr) {
+    const Hold hold(context_);
+    FURLONG_TRY(buffers_, Buffers::allocate_beside(*kept, *context_.device, instance_.shared_program(), room,
+                                                   options_.seed));
   } else {
     const Hold hold(context_);
     FURLONG_TRY(buffers_,

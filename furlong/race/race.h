@@ -172,7 +172,9 @@ struct Context {
   /// A device that others use too is held between these calls only: for one gate of one variant or one window
   /// at a time. Compiling needs no hold. Both or neither.
   std::function<void()> acquire, release;
-  Kept* kept = nullptr;  ///< filled when not null; its buffers are used again when they fit
+  /// Filled when not null; its buffers are used again when they fit, and its dataset when this program reads
+  /// the same (the lottery's classes of one epoch, day and size).
+  Kept* kept = nullptr;
   /// A variant passed its gate and may serve: base first.
   std::function<void(std::size_t variant)> ready;
 };

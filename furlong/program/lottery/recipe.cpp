@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "furlong/base/text.h"
 #include "furlong/program/lottery/dataset.h"
 #include "furlong/program/lottery/reference.h"
 
@@ -21,6 +22,12 @@ class LotteryRecipe : public Recipe {
 
   std::string name() const override { return "lottery"; }
   std::uint64_t dataset_bytes() const override { return geometry_.dataset_bytes; }
+
+  std::string dataset_key() const override {
+    // Not of the class: its programs read the same rows.
+    return fmt::format("lottery {} {} {} {}", to_hex(parameters_.epoch_seed), parameters_.day,
+                       geometry_.cache_bytes, geometry_.dataset_bytes);
+  }
 
   Status build_dataset(std::span<std::uint8_t> into, int threads, std::stop_token stop) const override {
     if (into.size() != geometry_.dataset_bytes)
