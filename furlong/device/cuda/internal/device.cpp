@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "furlong/base/os/clock.h"
+#include "furlong/base/os/paths.h"
 
 namespace furlong::device::cuda {
 namespace {
@@ -37,6 +37,14 @@ class GraphOwner {
 
 }  // namespace
 
+CudaDevice::CudaDevice(Facts facts, Nvrtc nvrtc, std::optional<NvmlCard> sensors,
+                       std::shared_ptr<Session> session)
+    : facts_(std::move(facts)),
+      nvrtc_(std::move(nvrtc)),
+      sensors_(std::move(sensors)),
+      cache_(cache_folder() / "cuda"),
+      session_(std::move(session)) {}
+
 Result<std::unique_ptr<Device>> CudaDevice::open(const Api& api, Card card, Facts facts, Nvrtc nvrtc,
                                                  std::optional<NvmlCard> sensors) {
   FURLONG_TRY(auto session, Session::open(api, card, facts.address()));
@@ -53,8 +61,9 @@ Result<std::shared_ptr<Module>> CudaDevice::compile(const CompileRequest& reques
     return fail(Code::invalid, "'{}' is {} text; {} compiles cuda text", request.name,
                 language_name(request.language), facts_.address());
   }
-  FURLONG_TRY(const Cubin cubin, nvrtc_.compile(request, facts_.silicon.arch, std::move(stop)));
-  return CudaModule::load(request, cubin, false, session_);
+  FURLONG_TRY(const CachedCubin made,
+              compile_through(cache_, nvrtc_, request, facts_.silicon.arch, std::move(stop)));
+  return CudaModule::load(request, made.cubin, made.from_cache, session_);
 }
 
 Result<std::unique_ptr<Buffer>> CudaDevice::allocate(std::size_t bytes) {

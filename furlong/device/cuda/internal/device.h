@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "furlong/device/cuda/internal/buffer.h"
+#include "furlong/device/cuda/internal/code_cache.h"
 #include "furlong/device/cuda/internal/module.h"
 #include "furlong/device/cuda/internal/nvml.h"
 #include "furlong/device/cuda/nvrtc.h"
@@ -40,11 +41,7 @@ class CudaDevice : public Device {
     std::vector<Address> addresses;  ///< by argument; of buffers
     std::vector<void*> arguments;
   };
-  CudaDevice(Facts facts, Nvrtc nvrtc, std::optional<NvmlCard> sensors, std::shared_ptr<Session> session)
-      : facts_(std::move(facts)),
-        nvrtc_(std::move(nvrtc)),
-        sensors_(std::move(sensors)),
-        session_(std::move(session)) {}
+  CudaDevice(Facts facts, Nvrtc nvrtc, std::optional<NvmlCard> sensors, std::shared_ptr<Session> session);
   Result<Ready> prepare(const Launch& launch) const;
   Status check_shape(const Launch& launch, const Entry& entry) const;
   Status check_arguments(const Launch& launch, const Entry& entry) const;
@@ -56,6 +53,7 @@ class CudaDevice : public Device {
   Facts facts_;
   Nvrtc nvrtc_;
   std::optional<NvmlCard> sensors_;
+  CodeCache cache_;
   std::shared_ptr<Session> session_;
 };
 
