@@ -42,12 +42,12 @@ Status classic_section(Bench& bench, Stage& stage) {
     options.budget_s = budget_s;
     options.seed = static_cast<std::uint64_t>(done) + 1;
     Pair pair;
-    FURLONG_TRY(pair.raced, stage.race(instance, points, options, &kept, &stage.for_many_races()));
+    FURLONG_TRY(pair.raced, stage.race(instance, points, options, &kept, &stage.remembering()));
     options.classic = true;
     options.rounds = 1;
     options.classic_window_s = window_s;
     options.budget_s = 540;
-    FURLONG_TRY(pair.plain, stage.race(instance, points, options, &kept, &stage.for_many_races()));
+    FURLONG_TRY(pair.plain, stage.race(instance, points, options, &kept, &stage.remembering()));
     const double threshold = options.rules.threshold;
     paused.push_back(pair.raced.paused_ms);
     paused_plain.push_back(pair.plain.paused_ms);

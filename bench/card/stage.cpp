@@ -52,11 +52,6 @@ Result<std::unique_ptr<Stage>> Stage::open(const std::string& address) {
   return stage;
 }
 
-device::Device& Stage::for_many_races() {
-  if (device_->facts().backend == "cuda") return *device_;
-  return *remembering_;
-}
-
 Result<program::Instance> Stage::bind(
     std::shared_ptr<const program::Program> program,
     const std::vector<std::pair<std::string, lattice::Value>>& problem) const {

@@ -55,9 +55,6 @@ class Stage {
   device::Device& device() { return *device_; }
   /// The same device, compiling each text once.
   device::Device& remembering() { return *remembering_; }
-  /// Which of the two hundreds of races of one program are run on: a card's own compile cache is part of what
-  /// is measured.
-  device::Device& for_many_races();
   bool on_card() const { return !device_->facts().runs_on_host_cpu && !device_->facts().virtual_time; }
 
   /// A program in the language of the device with the most to show there.
