@@ -128,7 +128,7 @@ class Proof:
 
     def from_bench(self, name, limit_s, *options):
         found, wrong = self.bench(name, limit_s, *options)
-        section = {key: (found or {}).get(key, {}) for key in ("metrics", "better")}
+        section = {key: (found or {}).get(key, {}) for key in ("metrics", "better", "noise")}
         section["rows"] = (found or {}).get("rows", [])
         section["missed"] = (found or {}).get("missed", [])
         if found:
@@ -310,15 +310,20 @@ class Proof:
         commit = os.environ.get("FURLONG_COMMIT")
         if commit:
             self.environment["commit"] = commit
-        document = {"name": "prove", "version": 1,
+        def together(key):
+            return {f"{name}.{metric}": value for name, section in self.sections.items()
+                    for metric, value in section.get(key, {}).items()}
+
+        document = {"name": "prove", "version": 1,  # a bench's result file, so that --compare reads it
                     "status": max((section["status"] for section in self.sections.values()),
                                   key=("ok", "missed", "failed").index, default="failed"),
-                    "metrics": {f"{name}.{key}": value for name, section in self.sections.items()
-                                for key, value in section.get("metrics", {}).items()},
+                    "metrics": together("metrics"), "better": together("better"), "noise": together("noise"),
+                    "missed": [f"{name}: {what}" for name, section in self.sections.items()
+                               for what in section.get("missed", [])],
                     "sections": self.sections,
-                    "environment": {"card": self.card_facts,
-                                    "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                                    "command": " ".join(sys.argv[1:]), "cores": os.cpu_count(), **self.environment}}
+                    "card": self.card_facts,
+                    "environment": {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                                    "command": " ".join(sys.argv[1:]), "cores": str(os.cpu_count()), **self.environment}}
         path = os.path.join(self.arguments.out, "prove.json")
         with open(path + ".new", "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
@@ -347,7 +352,7 @@ class Proof:
             say(f"{name}: {section['status']}" + (f": {section['failure']}" if "failure" in section else ""))
             for what in section.get("missed", []):
                 say(f"  missed: {what}")
-            status = self.write()
+            self.write()  # so that a call that is cut short leaves what it had
         status = self.write()
         self.summary()
         shutil.rmtree(self.scratch, ignore_errors=True)

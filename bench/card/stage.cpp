@@ -129,6 +129,14 @@ double Allowance::left_s() const {
   return limit_s_ <= 0 ? 0 : std::max(1e-3, limit_s_ - 1e-3 * (system_clock().now_ms() - start_ms_));
 }
 
+Result<race::Options> race_options(const Bench& bench) {
+  race::Options options;
+  FURLONG_TRY(options.budget_s, number_option(bench, "race-budget-s"));
+  FURLONG_TRY(options.max_pause_ms, number_option(bench, "max-pause-ms"));
+  options.keep_samples = false;
+  return options;
+}
+
 Result<double> number_option(const Bench& bench, const std::string& name) {
   const auto value = parse_number(bench.option(name));
   if (!value || !std::isfinite(*value) || *value < 0)

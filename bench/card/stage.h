@@ -102,6 +102,9 @@ class Allowance {
   bool begun_ = false;
 };
 
+/// What all races of the bench have in common: its budget and pause, no samples kept.
+Result<race::Options> race_options(const Bench& bench);
+
 /// An option of the bench as a number or a list. `invalid` names it.
 Result<double> number_option(const Bench& bench, const std::string& name);
 Result<std::vector<std::string>> list_option(const Bench& bench, const std::string& name);
