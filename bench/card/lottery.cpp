@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <span>
 
 #include "bench/card/sections.h"
 #include "furlong/base/json.h"
