@@ -156,15 +156,16 @@ class Proof:
             tests = [test for suite in json.load(file)["testsuites"] for test in suite["testsuite"]]
         failed = [test for test in tests if test.get("failures")]
         skipped = [test for test in tests if test.get("result") == "SKIPPED"]
-        ran = len(tests) - len(skipped)
-        section["metrics"] = {"conformance_tests": ran, "conformance_failures": len(failed),
+        # The back end's own tests need no card and run anywhere: they prove nothing of it.
+        ran = sum("conformance" in test["classname"] and test not in skipped for test in tests)
+        section["metrics"] = {"conformance_tests": ran, "all_tests": len(tests) - len(skipped), "conformance_failures": len(failed),
                               "conformance_skipped": len(skipped)}
         section["skipped"] = [f"{test['classname']}.{test['name']}" for test in skipped]
         for test in failed:
             section["missed"].append(f"{test['classname']}.{test['name']} failed")
             say(section["missed"][-1])
         if ran == 0:
-            section["missed"].append("every test was skipped: is there a card?")
+            section["missed"].append("every conformance test was skipped: is there a card?")
         section["status"] = "missed" if section["missed"] else "ok"
         return section
 
