@@ -32,6 +32,7 @@ std::vector<BenchOption> options() {
       {"details", "file for the figures of every variant", ""},
       {"variants", "variants of the lottery that are raced", "catalogue"},
       {"race-budget-s", "budget of one race", "20"},
+      {"max-pause-ms", "most timed time of one race, 0: no more than the budget", "0"},
       {"sizes", "lottery: dataset sizes in MiB; 0 is the small one", "64,1024,8192"},
       {"classes", "lottery: LOADS/WIDE of each class", "32/0,32/8,32/32,64/0,64/8,64/32,128/0,128/8,128/32"},
       {"packs", "classic: packs of different seeds", "5"},
@@ -53,7 +54,8 @@ std::vector<BenchOption> options() {
 std::map<std::string, std::string> smoke_options() {
   return {{"device", "host:0"},
           {"variants", "base,u2"},
-          {"race-budget-s", "2"},
+          {"race-budget-s", "60"},
+          {"max-pause-ms", "1000"},
           {"sizes", "0"},
           {"classes", "32/0,32/8"},
           {"packs", "1"},
@@ -65,13 +67,17 @@ std::map<std::string, std::string> smoke_options() {
           {"copies-threads", "512"},
           {"compile-mib", "0"},
           {"threads", "2"},
-          {"programs", "examples/reduction/reduction.toml,bench/data/card/copies.toml"}};
+          {"programs", "examples/reduction/reduction.toml"}};
 }
 
 Status run(Bench& bench) {
   const std::string wanted = bench.option("section");
-  FURLONG_TRY(const auto stage,
-              Stage::open(bench.option("device") == "auto" ? "cuda:0" : bench.option("device")));
+  const std::string address = bench.option("device") == "auto" ? "cuda:0" : bench.option("device");
+  auto opened = Stage::open(address);
+  if (!opened && opened.error().code() == Code::unavailable)
+    return fail(Code::unavailable, "unavailable: {}. This bench needs a card (or --device D)",
+                opened.error().text());
+  FURLONG_TRY(const auto stage, std::move(opened));
   const device::Facts& facts = stage->device().facts();
   bench.environment("device", fmt::format("{} {} ({})", facts.address(), facts.label, facts.silicon.arch));
   bench.environment("driver", facts.driver);

@@ -27,7 +27,6 @@ Status classic_section(Bench& bench, Stage& stage) {
   FURLONG_TRY(const double window_s, number_option(bench, "classic-window-s"));
   FURLONG_TRY(const double mib, number_option(bench, "classic-mib"));
   FURLONG_TRY(const double limit_s, number_option(bench, "limit-s"));
-  FURLONG_TRY(const double budget_s, number_option(bench, "race-budget-s"));
   Allowance allowance(limit_s);
   std::vector<double> paused, paused_plain;
   int done = 0, same = 0, as_good = 0;
@@ -37,17 +36,15 @@ Status classic_section(Bench& bench, Stage& stage) {
                 stage.lottery(kFirstEpoch + done, 128, 0, static_cast<std::int64_t>(mib)));
     FURLONG_TRY(const auto points, instance.select(bench.option("variants")));
     race::Kept kept;  // both on the same buffers
-    race::Options options;
-    options.keep_samples = false;
-    options.budget_s = budget_s;
+    FURLONG_TRY(race::Options options, race_options(bench));
     options.seed = static_cast<std::uint64_t>(done) + 1;
     Pair pair;
-    FURLONG_TRY(pair.raced, stage.race(instance, points, options, &kept, &stage.for_many_races()));
+    FURLONG_TRY(pair.raced, stage.race(instance, points, options, &kept, &stage.remembering()));
     options.classic = true;
     options.rounds = 1;
     options.classic_window_s = window_s;
     options.budget_s = 540;
-    FURLONG_TRY(pair.plain, stage.race(instance, points, options, &kept, &stage.for_many_races()));
+    FURLONG_TRY(pair.plain, stage.race(instance, points, options, &kept, &stage.remembering()));
     const double threshold = options.rules.threshold;
     paused.push_back(pair.raced.paused_ms);
     paused_plain.push_back(pair.plain.paused_ms);

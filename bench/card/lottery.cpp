@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <span>
 
 #include "bench/card/sections.h"
 #include "furlong/base/json.h"
@@ -85,19 +87,17 @@ Json variant_json(const race::VariantOutcome& variant) {
 /// One class on one dataset.
 class CellRace {
  public:
-  CellRace(Bench& bench, Stage& stage, race::Kept& kept, double budget_s)
-      : bench_(bench), stage_(stage), kept_(kept), budget_s_(budget_s) {}
+  CellRace(Bench& bench, Stage& stage, race::Kept& kept) : bench_(bench), stage_(stage), kept_(kept) {}
 
   /// Returns the rate that the race's decision serves with, as a share of the ceiling.
   Result<double> run(const Cell& cell, const device::Ceilings& ceilings) {
     FURLONG_TRY(const auto instance, stage_.lottery(kEpoch, cell.loads, cell.wide, cell.mib));
     FURLONG_TRY(const auto points, instance.select(bench_.option("variants")));
-    race::Options options;
-    options.budget_s = budget_s_;
-    options.keep_samples = false;
+    FURLONG_TRY(const race::Options options, race_options(bench_));
     const double before = system_clock().now_ms();
     FURLONG_TRY(const race::Outcome outcome, stage_.race(instance, points, options, &kept_));
     const double took_s = 1e-3 * (system_clock().now_ms() - before);
+    if (!outcome.variants[0].rate && bench_.smoke()) return std::numeric_limits<double>::quiet_NaN();
     if (!outcome.variants[0].rate) return fail(Code::internal, "base was not timed: {}", outcome.sentence);
     report(cell, ceilings, outcome, took_s);
     return share_of(outcome.variants[outcome.winner], cell, ceilings);
@@ -156,7 +156,6 @@ class CellRace {
   Bench& bench_;
   Stage& stage_;
   race::Kept& kept_;
-  double budget_s_;
 };
 
 }  // namespace
@@ -164,7 +163,6 @@ class CellRace {
 Status lottery_section(Bench& bench, Stage& stage) {
   FURLONG_TRY(const auto cells, cells_of(bench));
   FURLONG_TRY(const double limit_s, number_option(bench, "limit-s"));
-  FURLONG_TRY(const double budget_s, number_option(bench, "race-budget-s"));
   Allowance allowance(limit_s);
   race::Kept kept;
   FURLONG_TRY(const device::Ceilings ceilings, ceilings_at(bench, stage, cells));
@@ -175,7 +173,7 @@ Status lottery_section(Bench& bench, Stage& stage) {
     if (done == 0 || cell.mib != cells[done - 1].mib) {
       kept = {};  // the dataset before goes first: two of the largest need not fit
     }
-    FURLONG_TRY(const double share, CellRace(bench, stage, kept, budget_s).run(cell, ceilings));
+    FURLONG_TRY(const double share, CellRace(bench, stage, kept).run(cell, ceilings));
     bench.metric(fmt::format("share_{}_{}_{}mib", cell.loads, cell.wide, cell.mib), share, Better::higher);
     if (cell.mib >= kGoalMib) smallest_share = std::min(smallest_share, share);
     ++done;

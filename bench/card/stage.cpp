@@ -52,11 +52,6 @@ Result<std::unique_ptr<Stage>> Stage::open(const std::string& address) {
   return stage;
 }
 
-device::Device& Stage::for_many_races() {
-  if (device_->facts().backend == "cuda") return *device_;
-  return *remembering_;
-}
-
 Result<program::Instance> Stage::bind(
     std::shared_ptr<const program::Program> program,
     const std::vector<std::pair<std::string, lattice::Value>>& problem) const {
@@ -132,6 +127,14 @@ bool Allowance::room() {
 
 double Allowance::left_s() const {
   return limit_s_ <= 0 ? 0 : std::max(1e-3, limit_s_ - 1e-3 * (system_clock().now_ms() - start_ms_));
+}
+
+Result<race::Options> race_options(const Bench& bench) {
+  race::Options options;
+  FURLONG_TRY(options.budget_s, number_option(bench, "race-budget-s"));
+  FURLONG_TRY(options.max_pause_ms, number_option(bench, "max-pause-ms"));
+  options.keep_samples = false;
+  return options;
 }
 
 Result<double> number_option(const Bench& bench, const std::string& name) {

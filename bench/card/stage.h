@@ -55,9 +55,6 @@ class Stage {
   device::Device& device() { return *device_; }
   /// The same device, compiling each text once.
   device::Device& remembering() { return *remembering_; }
-  /// Which of the two hundreds of races of one program are run on: a card's own compile cache is part of what
-  /// is measured.
-  device::Device& for_many_races();
   bool on_card() const { return !device_->facts().runs_on_host_cpu && !device_->facts().virtual_time; }
 
   /// A program in the language of the device with the most to show there.
@@ -104,6 +101,9 @@ class Allowance {
   double limit_s_, start_ms_, turn_ms_, longest_ms_ = 0;
   bool begun_ = false;
 };
+
+/// What all races of the bench have in common: its budget and pause, no samples kept.
+Result<race::Options> race_options(const Bench& bench);
 
 /// An option of the bench as a number or a list. `invalid` names it.
 Result<double> number_option(const Bench& bench, const std::string& name);
