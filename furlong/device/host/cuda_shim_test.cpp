@@ -350,6 +350,16 @@ __global__ void k(int* out) {
   }
 }
 
+TEST_F(CudaShim, HasSizeTWithoutAHeaderAndWithOne) {
+  const auto to = buffer(std::vector<unsigned>(1));
+  for (const char* first : {"", "#include <stddef.h>\n", "typedef decltype(sizeof 0) size_t;\n"}) {
+    ASSERT_RAN(
+        run(request(std::string(first) + "__global__ void k(unsigned* out) { out[0] += sizeof(size_t); }"),
+            shape(1, 1, {BufferArgument{to.get()}})));
+  }
+  EXPECT_EQ(contents<unsigned>(*to)[0], 24u);
+}
+
 TEST_F(CudaShim, AnExceptionInAFiberIsAnError) {
   const Status ran = run(request("__global__ void k() { __syncthreads(); if (threadIdx.x == 5) throw 1; }"),
                          shape(2, 32, {}));

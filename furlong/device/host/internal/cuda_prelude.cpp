@@ -32,6 +32,7 @@ static thread_local furlong_cuda_state furlong_cuda;
 #define gridDim (furlong_cuda.grid_dim)
 #define warpSize 32
 
+using size_t = decltype(sizeof 0);  // NVIDIA's compilers have it without a header
 using uint3 = furlong_uint3;
 struct dim3 {
   unsigned x, y, z;
