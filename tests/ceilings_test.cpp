@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "furlong/base/os/file.h"
 #include "furlong/device/host/host.h"
@@ -64,6 +65,7 @@ void expect_all(const Ceilings& ceilings, std::size_t sizes) {
     const auto count = std::ranges::count(ceilings.rates, kind, &CeilingRate::kind);
     EXPECT_EQ(static_cast<std::size_t>(count), kind < CeilingKind::integer ? sizes : 1) << ceiling_name(kind);
   }
+  for (const LeftOut& one : ceilings.left_out) ADD_FAILURE() << ceiling_name(one.kind) << ": " << one.why;
   for (const CeilingRate& rate : ceilings.rates) {
     EXPECT_GT(rate.rate, 1e3) << ceiling_name(rate.kind);
     EXPECT_LT(rate.rate, 1e15) << ceiling_name(rate.kind);
@@ -108,27 +110,30 @@ TEST(CeilingsWithNvrtc, EveryKernelCompilesWithoutSpills) {
   if (!nvrtc && nvrtc.error().code() == Code::unavailable) GTEST_SKIP() << nvrtc.error().text();
   ASSERT_TRUE(nvrtc) << nvrtc.error().text();
   const auto known = nvrtc->architectures();
-  for (const char* arch : {"sm_75", "sm_80", "sm_90", "sm_100", "sm_120"}) {
+  for (const char* arch : {"sm_75", "sm_90", "sm_120"}) {
     if (std::ranges::find(known, arch) == known.end()) continue;  // another NVRTC
     Facts facts;
     facts.silicon.arch = arch;
     facts.max_threads_per_block = 1024;
-    std::size_t compiled = 0;
+    std::map<std::string, Cubin> made;  // ways that differ in the launch alone are one text
     for (std::size_t k = 0; k < ceiling_kinds; ++k) {
       const auto kind = static_cast<CeilingKind>(k);
       if (!internal::has_kernel(kind, Language::cuda, arch)) continue;
       for (const internal::Way& way : internal::ways_of(kind, Language::cuda, facts)) {
         CompileRequest request = internal::request_of(kind, Language::cuda, way);
         request.entries = {internal::entry_of(kind)};
-        const auto cubin = nvrtc->compile(request, arch);
-        ASSERT_TRUE(cubin) << arch << ": " << cubin.error().text();
-        EXPECT_EQ(cubin->spill_bytes.value_or(0), 0u) << arch << ": " << ceiling_name(kind);
+        Cubin& cubin = made[request.name + request.entries[0]];
+        if (cubin.image.empty()) {
+          auto compiled = nvrtc->compile(request, arch);
+          ASSERT_TRUE(compiled) << arch << ": " << compiled.error().text();
+          cubin = *std::move(compiled);
+        }
+        EXPECT_EQ(cubin.spill_bytes.value_or(0), 0u) << arch << ": " << ceiling_name(kind);
         // All threads of the block must find registers: 65,536 of a multiprocessor.
-        EXPECT_LE(cubin->registers.value_or(0) * way.block, 65536) << arch << ": " << ceiling_name(kind);
-        ++compiled;
+        EXPECT_LE(cubin.registers.value_or(0) * way.block, 65536) << arch << ": " << ceiling_name(kind);
       }
     }
-    EXPECT_EQ(compiled, std::string_view(arch) == "sm_75" ? 24u : 30u);
+    EXPECT_EQ(made.size(), std::string_view(arch) == "sm_75" ? 17u : 20u);
   }
 }
 #endif

@@ -78,10 +78,11 @@ class Meter {
   Meter(Device& device, const CeilingOptions& options, Language language)
       : device_(device), facts_(device.facts()), options_(options), language_(language) {}
 
-  Result<std::vector<CeilingRate>> measure();
+  /// Fills in the rates and what is left out.
+  Status measure(Ceilings& ceilings);
 
  private:
-  Status memory_of(std::uint64_t bytes, std::vector<CeilingRate>& rates);
+  Status measure_one(CeilingKind kind, std::uint64_t bytes, Ceilings& ceilings);
   Result<CeilingRate> best_of(CeilingKind kind, std::uint64_t bytes);
   Result<CeilingRate> run_way(CeilingKind kind, std::uint64_t bytes, const Way& way);
   Result<Module*> module_for(CeilingKind kind, const Way& way);
@@ -262,7 +263,9 @@ Status Meter::check(const Run& run) {
   std::vector<std::uint32_t> got(strip);
   Likeness likeness(run, language_);
   for (std::uint64_t s = 0; s < strips; ++s) {
-    const std::uint64_t first = strips == 1 ? 0 : s * ((count - strip) / (strips - 1));
+    const std::uint64_t first = strips == 1       ? 0
+                                : s + 1 == strips ? count - strip
+                                                  : s * ((count - strip) / (strips - 1));
     FURLONG_CHECK(buffer.read(first * 4, {reinterpret_cast<std::uint8_t*>(got.data()), got.size() * 4}));
     for (std::uint64_t i = 0; i < strip; i += apart)
       FURLONG_CHECK_DOING(likeness.check(first + i, got[i]), "{}", facts_.address());
@@ -272,26 +275,30 @@ Status Meter::check(const Run& run) {
 }
 
 Result<CeilingRate> Meter::best_of(CeilingKind kind, std::uint64_t bytes) {
-  say(kind, bytes);
   CeilingRate best;
   for (const Way& way : internal::ways_of(kind, language_, facts_)) {
     FURLONG_TRY(CeilingRate found, run_way(kind, bytes, way));
     if (found.rate > best.rate) best = std::move(found);
   }
-  ++done_;
   return best;
 }
 
-Status Meter::memory_of(std::uint64_t bytes, std::vector<CeilingRate>& rates) {
-  for (const CeilingKind kind : {CeilingKind::stream_read, CeilingKind::random4, CeilingKind::random16,
-                                 CeilingKind::random128, CeilingKind::stream_copy}) {
-    if (kind == CeilingKind::stream_copy && (copy_ == nullptr || copy_->size() < bytes)) {
-      ++done_;
-      continue;
+Status Meter::measure_one(CeilingKind kind, std::uint64_t bytes, Ceilings& ceilings) {
+  const bool uncopied = kind == CeilingKind::stream_copy && (copy_ == nullptr || copy_->size() < bytes);
+  const bool out = std::ranges::find(ceilings.left_out, kind, &LeftOut::kind) != ceilings.left_out.end();
+  if (!uncopied && !out) {
+    say(kind, bytes);
+    auto found = best_of(kind, bytes);
+    if (found) {
+      ceilings.rates.push_back(*std::move(found));
+    } else if (found.error().code() == Code::mismatch || found.error().code() == Code::invalid) {
+      std::erase_if(ceilings.rates, [&](const CeilingRate& rate) { return rate.kind == kind; });
+      ceilings.left_out.push_back({kind, found.error().text()});
+    } else {
+      return found.error();
     }
-    FURLONG_TRY(CeilingRate found, best_of(kind, bytes));
-    rates.push_back(std::move(found));
   }
+  ++done_;
   return {};
 }
 
@@ -304,7 +311,7 @@ Result<std::unique_ptr<Buffer>> allocate_largest(Device& device, std::span<const
   return std::unique_ptr<Buffer>();
 }
 
-Result<std::vector<CeilingRate>> Meter::measure() {
+Status Meter::measure(Ceilings& ceilings) {
   std::vector<std::uint64_t> sizes = options_.sizes.empty() ? usual_sizes(facts_) : options_.sizes;
   for (const std::uint64_t size : sizes)
     if (!std::has_single_bit(size) || size < kSmallestSize || size > kLargestSize)
@@ -322,16 +329,15 @@ Result<std::vector<CeilingRate>> Meter::measure() {
     if (internal::has_kernel(static_cast<CeilingKind>(k), language_, facts_.silicon.arch))
       arithmetic.push_back(static_cast<CeilingKind>(k));
   total_ = sizes.size() * 5 + arithmetic.size();
-
-  std::vector<CeilingRate> rates;
   FURLONG_CHECK_DOING(fill_memory(), "filling the memory");
-  for (const std::uint64_t size : sizes) FURLONG_CHECK(memory_of(size, rates));
-  for (const CeilingKind kind : arithmetic) {
-    FURLONG_TRY(CeilingRate found, best_of(kind, 0));
-    rates.push_back(std::move(found));
-  }
-  std::ranges::stable_sort(rates, {}, &CeilingRate::kind);
-  return rates;
+  for (const std::uint64_t size : sizes)
+    for (const CeilingKind kind : {CeilingKind::stream_read, CeilingKind::random4, CeilingKind::random16,
+                                   CeilingKind::random128, CeilingKind::stream_copy})
+      FURLONG_CHECK(measure_one(kind, size, ceilings));
+  for (const CeilingKind kind : arithmetic) FURLONG_CHECK(measure_one(kind, 0, ceilings));
+  if (ceilings.rates.empty()) return fail(Code::mismatch, "{}", ceilings.left_out.front().why);
+  std::ranges::stable_sort(ceilings.rates, {}, &CeilingRate::kind);
+  return {};
 }
 
 Result<Language> choose_language(const Facts& facts, const CeilingOptions& options) {
@@ -378,7 +384,7 @@ Result<Ceilings> measure_ceilings(Device& device, const CeilingOptions& options)
                     .compiler = facts.compiler,
                     .language = std::string(language_name(language))};
   Meter meter(device, options, language);
-  FURLONG_TRY(ceilings.rates, meter.measure());
+  FURLONG_CHECK(meter.measure(ceilings));
   ceilings.measured = iso_time(clock.wall_us());
   ceilings.took_s = 1e-3 * (clock.now_ms() - start_ms);
   return ceilings;

@@ -52,12 +52,20 @@ struct CeilingRate {
   bool operator==(const CeilingRate&) const = default;
 };
 
+/// A ceiling that could not be measured: its kernel does not compile there, or gives wrong results.
+struct LeftOut {
+  CeilingKind kind = CeilingKind::stream_read;
+  std::string why;
+  bool operator==(const LeftOut&) const = default;
+};
+
 struct Ceilings {
   std::string backend, label, silicon, driver, compiler;
   std::string language;  ///< of the kernels
   std::string measured;  ///< ISO time
   double took_s = 0;
   std::vector<CeilingRate> rates;  ///< by kind, then ascending bytes
+  std::vector<LeftOut> left_out;
 
   /// The rate at `bytes` of memory (no meaning for arithmetic): between two measured sizes a straight line
   /// over the logarithm of the size; over the largest the largest's, which a larger one does not pass.
@@ -89,9 +97,10 @@ struct CeilingOptions {
 };
 
 /// Measures; seconds on a card, up to a minute on a CPU. Every kernel's output is compared with a
-/// computation on the host (a sample of it where there is much), and one that is wrong is `mismatch`, naming
-/// it. `unavailable` when there are no kernels in the device's languages, `exhausted` when not even the
-/// smallest size fits, `timeout` when stopped.
+/// computation on the host (a sample of it where there is much); a kind with a kernel that is wrong or does
+/// not compile is left out, saying so. `mismatch` or the first one's error when that is every kind,
+/// `unavailable` when there are no kernels in the device's languages, `exhausted` when not even the smallest
+/// size fits, `timeout` when stopped, the device's own error when it is lost.
 Result<Ceilings> measure_ceilings(Device& device, const CeilingOptions& options = {});
 
 /// Where the ceilings of this device are kept in `folder` (cache_folder()/ceilings): one file per back end,

@@ -34,6 +34,18 @@ Result<CeilingRate> parse_rate(const Json& value, const std::string& where) {
   return rate;
 }
 
+Result<LeftOut> parse_left_out(const Json& value, const std::string& where) {
+  LeftOut one;
+  std::string kind;
+  JsonObject object(value, where);
+  object.require({"kind", "why"});
+  object.text("kind", kind);
+  object.text("why", one.why);
+  FURLONG_CHECK(object.status());
+  FURLONG_TRY(one.kind, parse_kind(kind, where));
+  return one;
+}
+
 /// What makes other ceilings of the same silicon.
 bool is_of(const Ceilings& ceilings, const Facts& facts) {
   const bool card = ceilings.backend == facts.backend && ceilings.silicon == facts.silicon.hash() &&
@@ -53,6 +65,9 @@ Json to_json(const Ceilings& ceilings) {
                          {"unit", ceiling_unit(rate.kind)},
                          {"launch_ms", rate.launch_ms},
                          {"how", rate.how}});
+  Json left_out = Json::array();
+  for (const LeftOut& one : ceilings.left_out)
+    left_out.push_back(Json{{"kind", ceiling_name(one.kind)}, {"why", one.why}});
   return Json{{"schema", kSchema},
               {"kind", "ceilings"},
               {"measured", ceilings.measured},
@@ -63,7 +78,8 @@ Json to_json(const Ceilings& ceilings) {
               {"driver", ceilings.driver},
               {"compiler", ceilings.compiler},
               {"language", ceilings.language},
-              {"rates", std::move(rates)}};
+              {"rates", std::move(rates)},
+              {"left_out", std::move(left_out)}};
 }
 
 Result<Ceilings> parse_ceilings(std::string_view text, std::string_view name) {
@@ -89,10 +105,15 @@ Result<Ceilings> parse_ceilings(std::string_view text, std::string_view name) {
   object.text("compiler", ceilings.compiler);
   object.text("language", ceilings.language);
   const Json* const rates = object.array("rates");
+  const Json* const left_out = object.array("left_out");
   FURLONG_CHECK(object.status());
   for (std::size_t i = 0; i < rates->size(); ++i) {
     FURLONG_TRY(CeilingRate rate, parse_rate((*rates)[i], fmt::format("{}: rates[{}]", name, i)));
     ceilings.rates.push_back(std::move(rate));
+  }
+  for (std::size_t i = 0; left_out != nullptr && i < left_out->size(); ++i) {
+    FURLONG_TRY(LeftOut one, parse_left_out((*left_out)[i], fmt::format("{}: left_out[{}]", name, i)));
+    ceilings.left_out.push_back(std::move(one));
   }
   std::ranges::stable_sort(ceilings.rates, {},
                            [](const CeilingRate& rate) { return std::pair(rate.kind, rate.bytes); });

@@ -263,6 +263,22 @@ Result<Instance::Work> Instance::work(const lattice::Point& point) const {
   if (program_->work.flops) {
     FURLONG_TRY(work.flops, positive(*program_->work.flops, "flops of [work]"));
   }
+  const WorkSpec& spec = program_->work;
+  if (spec.int_ops) {
+    FURLONG_TRY(work.int_ops, positive(*spec.int_ops, "int_ops of [work]"));
+  }
+  if (spec.dataset) {
+    FURLONG_TRY(work.dataset, positive(*spec.dataset, "dataset of [work]"));
+  }
+  constexpr std::array<double, random_widths> kWidths{4, 16, 128};
+  for (std::size_t i = 0; i < random_widths; ++i) {
+    if (spec.access == static_cast<Access>(i + 1)) work.loads[i] = work.bytes.value_or(0) / kWidths[i];
+    if (!spec.loads[i]) continue;
+    FURLONG_TRY(work.loads[i], scope.number(*spec.loads[i], "loads of [work]"));
+    if (!(work.loads[i] >= 0) || !std::isfinite(work.loads[i]))
+      return fail(Code::invalid, "loads of [work] ('{}') is {}; it must be at least 0", spec.loads[i]->text(),
+                  work.loads[i]);
+  }
   return work;
 }
 

@@ -98,10 +98,13 @@ class Instance {
   Result<Bytes> scalar_bytes(std::size_t argument, const lattice::Point& point,
                              const RunInputs& inputs) const;
 
-  /// Units, bytes and flops per pipeline on the timed problem.
+  /// Units, bytes and operations per pipeline on the timed problem.
   struct Work {
     double amount = 1;
-    std::optional<double> bytes, flops;
+    std::optional<double> bytes, flops, int_ops;
+    /// Random loads of 4, 16 and 128 bytes in `dataset` bytes. All 0: the bytes are streamed.
+    std::array<double, random_widths> loads{};
+    double dataset = 0;
   };
   Result<Work> work(const lattice::Point& point) const;
   /// Class features evaluated: {"loads", 128}, …

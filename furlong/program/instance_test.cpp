@@ -316,6 +316,23 @@ TEST(Instance, WorkAndClass) {
             "amount of [work] ('n - 1024') is 0; it must be over 0");
 }
 
+TEST(Instance, WorkTellsHowMemoryIsRead) {
+  const auto work_of = [](std::string_view keys) {
+    const Instance instance = must_make(with("bytes = \"n * 8\"", keys));
+    return instance.work(instance.lattice().base());
+  };
+  const auto streamed = work_of("bytes = \"n * 8\"\nint_ops = \"n * 3\"");
+  EXPECT_EQ(streamed->loads, (std::array<double, random_widths>{0, 0, 0}));
+  EXPECT_EQ(streamed->int_ops, 3072);
+  const auto lines = work_of("bytes = \"n * 8\"\naccess = \"random128\"\ndataset = \"n * 64\"");
+  EXPECT_EQ(lines->loads, (std::array<double, random_widths>{0, 0, 64}));
+  EXPECT_EQ(lines->dataset, 65536);
+  const auto mixed = work_of("loads = { random4 = \"n\", random16 = \"n - 1024\" }\ndataset = \"n * 64\"");
+  EXPECT_EQ(mixed->loads, (std::array<double, random_widths>{1024, 0, 0}));
+  EXPECT_EQ(message(work_of("loads = { random4 = \"n - 1025\" }\ndataset = \"n\"")),
+            "loads of [work] ('n - 1025') is -1; it must be at least 0");
+}
+
 // Property: what "all" gives is what a plain walk over the product with the constraint gives.
 TEST(Instance, AllIsTheProductUnderTheConstraints) {
   Random random(3);

@@ -113,10 +113,20 @@ struct CheckSpec {
       problem;  ///< problem values for the gate (smaller sizes)
 };
 
+/// How a program's bytes are moved: one after another, or in loads of so many bytes at random places.
+enum class Access { stream, random4, random16, random128 };
+inline constexpr std::size_t random_widths = 3;  ///< random4, random16, random128
+
 struct WorkSpec {
   std::string unit = "launch";                      ///< "hash", "byte", "element", …
   lattice::Expression amount;                       ///< units per pipeline
   std::optional<lattice::Expression> bytes, flops;  ///< moved and computed per pipeline
+  std::optional<lattice::Expression> int_ops;       ///< 32-bit operations per pipeline
+  Access access = Access::stream;
+  std::optional<lattice::Expression> dataset;  ///< bytes of the region that is read at random
+  /// Random loads per pipeline by width (4, 16, 128 bytes), where they are of several; then `access` is not
+  /// used.
+  std::array<std::optional<lattice::Expression>, random_widths> loads;
   /// Display: rates are amount/s scaled: {"MH/s", 1e6}
   std::string rate_unit = "1/s";
   double rate_scale = 1;

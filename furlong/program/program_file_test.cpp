@@ -72,6 +72,28 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"format = 1", "format = \"1\"", "add.toml:1:10: format must be an integer, not a string"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Access, Mistakes,
+    ::testing::Values(
+        Mistake{"bytes = \"n * 8\"", "bytes = \"n * 8\"\naccess = \"random\"\ndataset = \"n\"",
+                "add.toml:46:10: access is 'random', did you mean 'random4'?"},
+        Mistake{"bytes = \"n * 8\"", "bytes = \"n * 8\"\naccess = \"random4\"",
+                "add.toml:46:1: random access needs 'dataset', the bytes of the region that is read"},
+        Mistake{"bytes = \"n * 8\"", "access = \"random4\"\ndataset = \"n\"",
+                "add.toml:45:1: random access needs 'bytes', those that are loaded"},
+        Mistake{"bytes = \"n * 8\"", "bytes = \"n * 8\"\ndataset = \"n\"",
+                "add.toml:46:1: 'dataset' is for random access (access = \"random4\")"},
+        Mistake{"bytes = \"n * 8\"", "access = \"stream\"\nloads = { random4 = \"n\" }\ndataset = \"n\"",
+                "add.toml:45:1: [work] has either 'access' or 'loads'"},
+        Mistake{"bytes = \"n * 8\"", "loads = { random8 = \"n\" }\ndataset = \"n\"",
+                "add.toml:45:11: unknown key 'random8' in loads of [work], did you mean 'random4'?"},
+        Mistake{"bytes = \"n * 8\"", "loads = { random4 = \"m\" }\ndataset = \"n\"",
+                "add.toml:45:22: random4 of loads: 'm' is not defined; it can be block, unroll, n, scale, "
+                "threads, "
+                "device.sm, "
+                "device.max_threads, device.warp, device.shared_bytes, device.arch, device.multiprocessors, "
+                "device.memory_mib, device.vendor or device.backend"}));
+
+INSTANTIATE_TEST_SUITE_P(
     Names, Mistakes,
     ::testing::Values(
         Mistake{"ceil_div(n, threads)", "ceil_div(n, thread)",

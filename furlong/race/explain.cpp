@@ -5,11 +5,10 @@
 #include <vector>
 
 #include "furlong/base/text.h"
+#include "furlong/race/ceiling.h"
 
 namespace furlong::race {
 namespace {
-
-constexpr double kAtCeiling = 0.97;
 
 /// A knob whose value differs from the default.
 struct Turned {
@@ -67,6 +66,14 @@ std::string compiler_words(const VariantOutcome& winner, const VariantOutcome& b
   return parts.empty() ? "" : ", with " + join(parts, ", ");
 }
 
+/// Empty where the share is not known or too low. The ceiling is of the rate: at it, others may still need
+/// less energy.
+std::string at_ceiling_words(const Outcome& outcome, const VariantOutcome& variant) {
+  if (outcome.metric != Metric::rate || variant.share_of_ceiling.value_or(0) < at_ceiling) return "";
+  return fmt::format("the device's ceiling is reached ({} of what its {} allow) and nothing is left to win",
+                     percent(*variant.share_of_ceiling), variant.ceiling);
+}
+
 std::string explain_winner(const program::Instance& instance, const Outcome& outcome) {
   const VariantOutcome& winner = outcome.variants[outcome.winner];
   const std::vector<Turned> turned = turned_knobs(instance, winner.point);
@@ -76,9 +83,11 @@ std::string explain_winner(const program::Instance& instance, const Outcome& out
   const std::string sure = std::isfinite(winner.low) ? fmt::format(" (surely between {} and {})",
                                                                    percent(winner.low), percent(winner.high))
                                                      : "";
-  return fmt::format("{} won by {} {}over base{} by {}{}. {}", winner.name, percent(winner.gain),
+  const std::string reached = at_ceiling_words(outcome, winner);
+  return fmt::format("{} won by {} {}over base{} by {}{}{}{}. {}", winner.name, percent(winner.gain),
                      outcome.metric == Metric::energy ? "in work per joule " : "", sure,
-                     join(changes, " and "), compiler_words(winner, outcome.variants[0]), trade_offs(turned));
+                     join(changes, " and "), compiler_words(winner, outcome.variants[0]),
+                     reached.empty() ? "" : "; ", reached, trade_offs(turned));
 }
 
 /// The challenger that came nearest, or nullptr.
@@ -92,18 +101,11 @@ const VariantOutcome* nearest_challenger(const Outcome& outcome) {
   return best;
 }
 
-std::string explain_no_winner(const program::Instance& instance, const Outcome& outcome,
-                              const std::optional<Ceiling>& ceiling) {
+std::string explain_no_winner(const program::Instance& instance, const Outcome& outcome) {
   const VariantOutcome& base = outcome.variants[0];
   if (!base.rate) return "Nothing was timed, so nothing can be said. " + outcome.sentence + ".";
-  // The ceiling is of the rate: at it, others may still need less energy.
-  if (outcome.metric == Metric::rate && ceiling && ceiling->rate > 0 &&
-      *base.rate >= kAtCeiling * ceiling->rate)
-    return fmt::format(
-        "Base runs at {} of what the card's {} allow, so nothing is left to win here. A faster variant would "
-        "have to do "
-        "less of that work.",
-        percent(*base.rate / ceiling->rate), ceiling->of);
+  if (const std::string reached = at_ceiling_words(outcome, base); !reached.empty())
+    return "Base stays: " + reached + " here. A faster variant would have to do less of that work.";
   const VariantOutcome* near = nearest_challenger(outcome);
   if (near == nullptr) return "No variant but base was timed. " + outcome.sentence + ".";
   const char* state = outcome.verdict_word == "out-of-budget"
@@ -123,10 +125,8 @@ std::string explain_no_winner(const program::Instance& instance, const Outcome& 
 
 }  // namespace
 
-std::string explain(const program::Instance& instance, const Outcome& outcome,
-                    const std::optional<Ceiling>& ceiling) {
-  return outcome.winner != 0 ? explain_winner(instance, outcome)
-                             : explain_no_winner(instance, outcome, ceiling);
+std::string explain(const program::Instance& instance, const Outcome& outcome) {
+  return outcome.winner != 0 ? explain_winner(instance, outcome) : explain_no_winner(instance, outcome);
 }
 
 }  // namespace furlong::race

@@ -349,6 +349,9 @@ Status Race::aim() {
   for (Entrant& entrant : entrants_) {
     if (!entrant.in()) continue;
     FURLONG_TRY(entrant.timed, make_launches(instance_, entrant.point, *entrant.module, *buffers_, *timed));
+    for (const device::Launch& launch : entrant.timed)
+      if (const auto occupancy = context_.device->occupancy(launch))
+        entrant.outcome->occupancy = std::min(*occupancy, entrant.outcome->occupancy.value_or(1));
   }
   sampler_.emplace(context_, options_, *buffers_, *timed, entrants_.size());
   FURLONG_CHECK(sampler_->prepare());

@@ -83,6 +83,12 @@ struct VariantOutcome {
   std::uint64_t memory_bytes = 0;     ///< of its buffers on the device, guard zones left out
   std::optional<double> error_ratio;  ///< worst of its gates, tolerance checks
   double block_threads = 0;           ///< of its largest block
+  /// Of its launches the lowest share of a multiprocessor's threads kept resident, where the device tells.
+  std::optional<double> occupancy;
+  /// The rate that the device's measured ceilings allow for its work, its rate over that, and the limit's
+  /// name; filled by add_shares (furlong/race/ceiling.h).
+  std::optional<double> ceiling_rate, share_of_ceiling;
+  std::string ceiling;
 };
 
 /// One heat as measured. In a race for energy the finalists' heats have energy_j_per_unit; in a classic race

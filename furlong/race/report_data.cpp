@@ -174,6 +174,11 @@ Json variant_json(const program::Instance& instance, const VariantOutcome& varia
   if (variant.error_ratio) object["error_ratio"] = *variant.error_ratio;
   if (variant.energy_j_per_unit) object["energy_j_per_unit"] = *variant.energy_j_per_unit;
   if (variant.power_w) object["power_w"] = *variant.power_w;
+  if (variant.occupancy) object["occupancy"] = *variant.occupancy;
+  if (variant.share_of_ceiling) {
+    object["share_of_ceiling"] = *variant.share_of_ceiling;
+    object["ceiling"] = {{"of", variant.ceiling}, {"rate", optional_json(variant.ceiling_rate)}};
+  }
   return object;
 }
 
@@ -255,6 +260,7 @@ record::RaceRecord make_record(const program::Instance& instance, const Outcome&
     record.winner = winner.name;
     record.base_rate = *outcome.variants[0].rate / scale;
     if (winner.rate) record.rate = *winner.rate / scale;
+    if (winner.ceiling_rate) record.ceiling = *winner.ceiling_rate / scale;
     record.gain_pct = outcome.winner == 0 ? 0 : percent(winner.gain);
     if (outcome.winner != 0) record.ci = interval(winner);
   }

@@ -115,8 +115,9 @@ TEST(Explain, SpeaksOfEnergyWhereEnergyWasRaced) {
   stage.sim.power_w = {{"*", 300}, {"u2", 310}};
   Outcome outcome = stage.outcome("u2");
   // As fast as base, at more power: at the ceiling of the rate something may still be left to win.
-  const Ceiling ceiling{*outcome.variants[0].rate * 1.01, "random 4-byte loads"};
-  const std::string text = explain(*stage.instance, outcome, ceiling);
+  outcome.variants[0].share_of_ceiling = 0.99;
+  outcome.variants[0].ceiling = "random 4-byte loads";
+  const std::string text = explain(*stage.instance, outcome);
   EXPECT_NE(text.find("less work per joule than base"), std::string::npos) << text;
   EXPECT_EQ(text.find("slower"), std::string::npos) << text;
   stage.sim.power_w["u2"] = 280;
@@ -129,9 +130,10 @@ TEST(Explain, SpeaksOfEnergyWhereEnergyWasRaced) {
 
 TEST(Explain, SaysThatTheCeilingIsReached) {
   Stage stage;
-  const Outcome outcome = stage.outcome("u2,u4");
-  const Ceiling ceiling{*outcome.variants[0].rate * 1.01, "random 4-byte loads"};
-  const std::string text = explain(*stage.instance, outcome, ceiling);
+  Outcome outcome = stage.outcome("u2,u4");
+  outcome.variants[0].share_of_ceiling = 0.99;
+  outcome.variants[0].ceiling = "random 4-byte loads";
+  const std::string text = explain(*stage.instance, outcome);
   EXPECT_NE(text.find("random 4-byte loads"), std::string::npos) << text;
   EXPECT_NE(text.find("nothing is left to win"), std::string::npos) << text;
 }

@@ -48,8 +48,11 @@ std::string ceilings_text(const device::Ceilings& ceilings, const std::string& a
   for (const device::CeilingRate& rate : ceilings.rates)
     table.row({std::string(device::ceiling_words(rate.kind)), rate.bytes > 0 ? human_bytes(rate.bytes) : "",
                ceiling_rate_text(rate.kind, rate.rate), rate.how});
-  return fmt::format("{} {}, driver {}: measured {}\n\n{}", address, ceilings.label, ceilings.driver,
-                     ceilings.measured, table.text());
+  std::string out;
+  for (const device::LeftOut& one : ceilings.left_out)
+    out += fmt::format("\nnot measured: {}: {}\n", device::ceiling_words(one.kind), one.why);
+  return fmt::format("{} {}, driver {}: measured {}\n\n{}{}", address, ceilings.label, ceilings.driver,
+                     ceilings.measured, table.text(), out);
 }
 
 Result<int> run_ceilings(const Arguments& arguments, const device::Registry& registry) {

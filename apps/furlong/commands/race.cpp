@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "apps/furlong/backends.h"
+#include "apps/furlong/ceilings.h"
 #include "apps/furlong/commands.h"
 #include "apps/furlong/report/html.h"
 #include "apps/furlong/report/text.h"
@@ -22,6 +23,7 @@
 #include "furlong/base/os/paths.h"
 #include "furlong/base/os/process.h"
 #include "furlong/base/text.h"
+#include "furlong/race/ceiling.h"
 #include "furlong/race/dispatch.h"
 #include "furlong/race/explain.h"
 #include "furlong/record/records.h"
@@ -152,6 +154,7 @@ struct Stage {
   std::shared_ptr<const program::Program> program;
   std::string language;
   std::vector<std::string> trial_command;
+  std::optional<device::Ceilings> ceilings;  ///< where they are known
 };
 
 Status open(Stage& stage, const std::string& address) {
@@ -179,6 +182,14 @@ Status set_up(Stage& stage, const Arguments& arguments) {
   FURLONG_TRY(stage.quarantine, open_quarantine());
   FURLONG_TRY(const auto executable, own_executable());
   stage.trial_command = {executable.string(), "trial"};
+  return {};
+}
+
+/// Kept ceilings cost nothing; measuring them takes up to a minute and is done only when asked for.
+Status find_ceilings(Stage& stage, const Arguments& arguments, std::stop_token stop) {
+  stage.ceilings = kept_ceilings(stage.device->facts());
+  if (stage.ceilings || !arguments.flag("--ceilings")) return {};
+  FURLONG_TRY(stage.ceilings, measure_and_keep(*stage.device, stop, arguments.flag("--quiet")));
   return {};
 }
 
@@ -219,9 +230,16 @@ Status write_records(const Arguments& arguments, const program::Instance& instan
 
 /// What goes below the table when asked for.
 Result<std::string> extras(const Arguments& arguments, const program::Instance& instance,
-                           const race::Outcome& outcome) {
+                           const race::Outcome& outcome, bool ceilings_known) {
   std::string out;
-  if (arguments.flag("--explain")) out += "\n" + race::explain(instance, outcome) + "\n";
+  if (arguments.flag("--explain")) {
+    out += "\n" + race::explain(instance, outcome) + "\n";
+    if (!ceilings_known && !outcome.device.virtual_time)
+      out += fmt::format(
+          "How near it comes to what the device can do at best is not known: furlong devices "
+          "--ceilings --device {} measures that once.\n",
+          outcome.device.address());
+  }
   if (arguments.flag("--pareto")) out += "\n" + pareto_table(instance, outcome);
   if (arguments.flag("--line")) out += "\n" + race::race_line(instance, outcome) + "\n";
   return out;
@@ -243,11 +261,11 @@ class Outputs {
 
   /// `record`: an earlier attempt has not written its record.
   void add(const program::Instance& instance, const race::Outcome& outcome, const Problem& problem,
-           const race::Options& options, bool record) {
+           const race::Options& options, bool record, bool ceilings_known) {
     ++number_;
     if (races_ > 1) print(problem_text(problem) + "\n");
     print(race_table(instance, outcome));
-    if (auto more = extras(arguments_, instance, outcome)) {
+    if (auto more = extras(arguments_, instance, outcome, ceilings_known)) {
       print(*more);
     } else {
       keep(more.error());
@@ -313,6 +331,12 @@ Result<int> run_here(const Arguments& arguments, race::Options options, const st
   const std::stop_token stop = stop_on_interrupt();
   FURLONG_CHECK(set_up(stage, arguments));
   options.budget_s *= attempt.budget_left;
+  const Status ceilings = find_ceilings(stage, arguments, stop);
+  if (stop.stop_requested()) {
+    print_err("furlong race: stopped\n");
+    return 128 + interrupt_signal();
+  }
+  FURLONG_CHECK(ceilings);
   ProgressLine progress(stderr, !arguments.flag("--quiet"));
   Outputs outputs(arguments, problems.size());
   for (std::size_t i = 0; i < problems.size(); ++i) {
@@ -326,7 +350,8 @@ Result<int> run_here(const Arguments& arguments, race::Options options, const st
     }
     if (!outcome) return Error(std::move(outcome).error());
     if (!outcome->variants[0].rate) code = exit_failed;
-    outputs.add(instance, *outcome, problems[i], options, i >= attempt.recorded);
+    if (stage.ceilings) race::add_shares(instance, *stage.ceilings, *outcome);
+    outputs.add(instance, *outcome, problems[i], options, i >= attempt.recorded, stage.ceilings.has_value());
     if (attempt.hand != nullptr) attempt.hand->reach(static_cast<std::uint32_t>(i + 1));
   }
   FURLONG_CHECK(outputs.finish());
@@ -461,6 +486,10 @@ CommandSpec race_command() {
            "Also list the variants that are not dominated over rate, energy, registers, spills, memory and "
            "error, with their figures."},
       {.name = "--explain", .value_name = "", .help = "Also say in two sentences why the winner won."},
+      {.name = "--ceilings",
+       .value_name = "",
+       .help = "Measure first what the device can do at best, unless that is known (furlong devices "
+               "--ceilings): then each variant's share of it is shown."},
       {.name = "--line", .value_name = "", .help = "Also print the race line (docs/formats/race-line.md)."},
       {.name = "--report",
        .value_name = "FILE",

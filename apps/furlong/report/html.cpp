@@ -267,33 +267,42 @@ std::string effects_chart(const program::Instance& instance, const race::Outcome
 
 std::string variants_table(const program::Instance& instance, const race::Outcome& outcome) {
   const auto& work = instance.program().work;
-  std::string out = fmt::format(
-      "<div "
-      "class=\"scroll\"><table><thead><tr><th>variant</th><th>{}</th><th>gain</th><th>interval</"
-      "th><th>heats</th><th></th>"
-      "<th>registers</th><th>spills</th><th>compile ms</th><th class=\"why\">why "
-      "out</th></tr></thead><tbody>\n",
-      html_escape(work.rate_unit));
+  const bool occupancy = any_known(outcome, &race::VariantOutcome::occupancy);
+  const bool shares = any_known(outcome, &race::VariantOutcome::share_of_ceiling);
+  std::vector<std::string> headings{"variant", work.rate_unit, "gain", "interval"};
+  if (shares) headings.emplace_back("of ceiling");
+  for (const char* heading : {"heats", "", "registers", "spills"}) headings.emplace_back(heading);
+  if (occupancy) headings.emplace_back("occupancy");
+  headings.emplace_back("compile ms");
+  std::string out = "<div class=\"scroll\"><table><thead><tr>";
+  for (const std::string& heading : headings) out += fmt::format("<th>{}</th>", html_escape(heading));
+  out += "<th class=\"why\">why out</th></tr></thead><tbody>\n";
   for (const std::size_t i : by_gain(outcome)) {
     const auto& variant = outcome.variants[i];
     const bool timed = variant.rate.has_value();
+    std::vector<std::string> cells{variant.name, timed ? rate_text(work, *variant.rate) : "-",
+                                   gain_text(outcome, i),
+                                   i == 0 || !timed || !std::isfinite(variant.low)
+                                       ? ""
+                                       : percent(variant.low) + " to " + percent(variant.high)};
+    if (shares) cells.push_back(share_text(variant.share_of_ceiling));
+    cells.push_back(std::to_string(variant.heats));
+    cells.push_back(standing(outcome, i));
+    cells.push_back(variant.kernel.registers ? std::to_string(*variant.kernel.registers) : "");
+    cells.push_back(variant.kernel.spill_bytes ? std::to_string(*variant.kernel.spill_bytes) : "");
+    if (occupancy) cells.push_back(share_text(variant.occupancy, 0));
+    cells.push_back(fmt::format("{:.0f}", variant.kernel.compile_ms));
+    out += "<tr>";
+    for (const std::string& cell : cells) out += fmt::format("<td>{}</td>", html_escape(cell));
     out += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</"
-        "td><td>{:.0f}"
-        "</td><td "
-        "class=\"why\">{}</td></tr>\n",
-        html_escape(variant.name), timed ? rate_text(work, *variant.rate) : "-", gain_text(outcome, i),
-        i == 0 || !timed || !std::isfinite(variant.low)
-            ? ""
-            : percent(variant.low) + " to " + percent(variant.high),
-        variant.heats, standing(outcome, i),
-        variant.kernel.registers ? std::to_string(*variant.kernel.registers) : "",
-        variant.kernel.spill_bytes ? std::to_string(*variant.kernel.spill_bytes) : "",
-        variant.kernel.compile_ms,
+        "<td class=\"why\">{}</td></tr>\n",
         html_escape(variant.same_code_as.empty() ? variant.why
                                                  : "same machine code as " + variant.same_code_as));
   }
-  return out + "</tbody></table></div>\n";
+  out += "</tbody></table></div>\n";
+  const std::string ceiling = ceiling_line(instance, outcome);
+  if (!ceiling.empty()) out += fmt::format("<p class=\"dim\">{}</p>\n", html_escape(ceiling));
+  return out;
 }
 
 std::string section(std::string_view heading, std::string_view note, std::string_view body) {

@@ -148,6 +148,30 @@ std::string gain_text(const race::Outcome& outcome, std::size_t i) {
   return i == 0 || !variant.rate || !std::isfinite(variant.gain) ? "" : percent(variant.gain);
 }
 
+bool any_known(const race::Outcome& outcome, std::optional<double> race::VariantOutcome::* figure) {
+  return std::ranges::any_of(
+      outcome.variants, [&](const race::VariantOutcome& variant) { return (variant.*figure).has_value(); });
+}
+
+std::string share_text(const std::optional<double>& share, int decimals) {
+  return share ? fmt::format("{:.{}f}%", 100 * *share, decimals) : "";
+}
+
+std::string ceiling_line(const program::Instance& instance, const race::Outcome& outcome) {
+  const auto& work = instance.program().work;
+  std::vector<std::string> parts;
+  for (const race::VariantOutcome& variant : outcome.variants) {
+    if (!variant.share_of_ceiling || !variant.ceiling_rate) continue;
+    std::string part =
+        fmt::format("{} {} by {}", rate_text(work, *variant.ceiling_rate), work.rate_unit, variant.ceiling);
+    if (std::ranges::find(parts, part) == parts.end()) parts.push_back(std::move(part));
+  }
+  if (parts.empty()) return "";
+  // Variants that do other amounts of work have other ceilings; base's comes first and tells enough.
+  if (parts.size() > 2) parts = {parts[0], "other variants' own"};
+  return "ceiling: " + join(parts, "; ");
+}
+
 std::string budget_hint(const race::Outcome& outcome) {
   const bool unfinished = outcome.verdict_word == "out-of-budget" ||
                           (!outcome.variants[0].rate && outcome.dropped_heats == 0) ||
@@ -169,6 +193,10 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
     table.column("registers", Align::right);
     table.column("spills", Align::right);
   }
+  const bool occupancy = any_known(outcome, &race::VariantOutcome::occupancy);
+  const bool shares = any_known(outcome, &race::VariantOutcome::share_of_ceiling);
+  if (occupancy) table.column("occupancy", Align::right);
+  if (shares) table.column("of ceiling", Align::right);
   table.column("heats", Align::right);
   table.column("", Align::left);
   table.column("why", Align::left);
@@ -184,6 +212,8 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
       row.push_back(variant.kernel.registers ? std::to_string(*variant.kernel.registers) : "");
       row.push_back(variant.kernel.spill_bytes ? std::to_string(*variant.kernel.spill_bytes) : "");
     }
+    if (occupancy) row.push_back(share_text(variant.occupancy, 0));
+    if (shares) row.push_back(share_text(variant.share_of_ceiling));
     row.push_back(variant.heats > 0 ? std::to_string(variant.heats) : "");
     row.push_back(standing(outcome, i));
     row.push_back(shortened(why_text(variant)));
@@ -193,6 +223,7 @@ std::string race_table(const program::Instance& instance, const race::Outcome& o
       fmt::format("{} on {} ({}, {})\n\n{}\n", instance.program().name, outcome.device.address(),
                   one_line(outcome.device.label), instance.edition().language, table.text());
   out += long_reasons(outcome) + outcome.sentence + "\n";
+  if (const std::string line = ceiling_line(instance, outcome); !line.empty()) out += line + "\n";
   out += fmt::format("gate: {}; {} heats", outcome.reference, outcome.heats.size());
   if (outcome.dropped_heats > 0) out += fmt::format(", {} dropped", outcome.dropped_heats);
   if (outcome.descheduled_heats > 0) out += fmt::format(", {} descheduled", outcome.descheduled_heats);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ std::vector<std::size_t> by_gain(const race::Outcome& outcome);
 /// "+2.10%" over base; empty for base itself and for a variant without a gain (in a race for energy all but
 /// the finalists).
 std::string gain_text(const race::Outcome& outcome, std::size_t i);
+
+/// Whether any variant has the figure: else its column is left out.
+bool any_known(const race::Outcome& outcome, std::optional<double> race::VariantOutcome::* figure);
+/// "97.2%", or empty.
+std::string share_text(const std::optional<double>& share, int decimals = 1);
+/// "ceiling: 310.2 MH/s by random 4-byte loads", or empty where it is not known.
+std::string ceiling_line(const program::Instance& instance, const race::Outcome& outcome);
 
 /// What to do when the budget was too short for an answer; empty when it was not.
 std::string budget_hint(const race::Outcome& outcome);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "furlong/base/os/file.h"
+
 namespace furlong::app {
 namespace {
 
@@ -82,6 +84,61 @@ TEST(BudgetHint, OnlyWhereMoreTimeWouldTellMore) {
   EXPECT_NE(budget_hint(outcome), "");
   outcome.dropped_heats = 40;  // throttled: more seconds change nothing
   EXPECT_EQ(budget_hint(outcome), "");
+}
+
+/// A program with a rate in M/s, for tables.
+program::Instance tiny() {
+  FakeFiles files;
+  const auto program = program::parse_program(R"(format = 1
+[program]
+name = "tiny"
+[source.host]
+text = "void tiny(const furlong_block&) {}"
+entry = "tiny"
+[problem]
+n = 1000000
+[launch]
+grid = 1
+[work]
+unit = "element"
+amount = "n"
+rate_unit = "M/s"
+rate_scale = 1e6
+[[knob]]
+name = "U"
+values = [1, 2, 4]
+)",
+                                              "tiny.toml", "/nowhere", files);
+  EXPECT_TRUE(program) << program.error().text();
+  auto instance = program::Instance::make(*program, "host", {}, {});
+  EXPECT_TRUE(instance) << instance.error().text();
+  return *std::move(instance);
+}
+
+TEST(RaceTable, ShowsTheShareOfTheCeilingWhereItIsKnown) {
+  const program::Instance instance = tiny();
+  race::Outcome outcome;
+  outcome.variants = {timed("base", 0, 95e6), timed("u2", 0.02, 97e6), untimed("u4", race::Exit::gate)};
+  outcome.sentence = "u2 beats base";
+  outcome.reference = "base";
+  const std::string without = race_table(instance, outcome);
+  EXPECT_EQ(without.find("of ceiling"), std::string::npos) << without;
+  EXPECT_EQ(without.find("occupancy"), std::string::npos) << without;
+  EXPECT_EQ(without.find("ceiling: "), std::string::npos) << without;
+  for (race::VariantOutcome& variant : outcome.variants) {
+    variant.occupancy = 0.75;
+    if (!variant.rate) continue;
+    variant.ceiling_rate = 100e6;
+    variant.share_of_ceiling = *variant.rate / 100e6;
+    variant.ceiling = "random 4-byte loads";
+  }
+  const std::string with = race_table(instance, outcome);
+  for (const char* part : {"occupancy  of ceiling", "75%       97.0%", "75%       95.0%",
+                           "75%                 ", "\nceiling: 100.0 M/s by random 4-byte loads\n"})
+    EXPECT_NE(with.find(part), std::string::npos) << part << "\n" << with;
+  outcome.variants[0].ceiling_rate = 90e6;  // a variant with other work has another ceiling
+  EXPECT_EQ(ceiling_line(instance, outcome),
+            "ceiling: 90.00 M/s by random 4-byte loads; 100.0 M/s by random 4-byte loads");
 }
 
 }  // namespace

@@ -37,6 +37,14 @@ typedef ulong ulong64;
 )";
 
 constexpr std::string_view kSimtMemory = R"(
+#if STRIPS
+#define FIRST ((ulong64)ELEMENT * rounds * UNROLL)
+#define APART 1u
+#else
+#define FIRST ((ulong64)BLOCK * THREADS * rounds * UNROLL + THREAD)
+#define APART THREADS
+#endif
+
 INLINE uint mix(uint x) {
   x ^= x >> 16;
   x *= 0x85ebca6bu;
@@ -51,33 +59,32 @@ KERNEL fill(GLOBAL uint4* quads, uint count) {
 }
 
 KERNEL stream_read(GLOBAL const uint4* RESTRICT from, GLOBAL uint* RESTRICT out, uint rounds) {
-  GLOBAL const uint4* at = from + (ulong64)BLOCK * THREADS * rounds * UNROLL + THREAD;
+  GLOBAL const uint4* at = from + FIRST;
   uint sum = 0u;
 #pragma unroll 1
   for (uint round = 0u; round < rounds; ++round) {
     uint4 got[UNROLL];
 #pragma unroll
-    for (uint i = 0u; i < UNROLL; ++i) got[i] = at[i * THREADS];
+    for (uint i = 0u; i < UNROLL; ++i) got[i] = at[i * APART];
 #pragma unroll
     for (uint i = 0u; i < UNROLL; ++i) sum += got[i].x + got[i].y + got[i].z + got[i].w;
-    at += UNROLL * THREADS;
+    at += UNROLL * APART;
   }
   out[ELEMENT] = sum;
 }
 
 KERNEL stream_copy(GLOBAL const uint4* RESTRICT from, GLOBAL uint4* RESTRICT into, uint rounds) {
-  const ulong64 first = (ulong64)BLOCK * THREADS * rounds * UNROLL + THREAD;
-  GLOBAL const uint4* at = from + first;
-  GLOBAL uint4* to = into + first;
+  GLOBAL const uint4* at = from + FIRST;
+  GLOBAL uint4* to = into + FIRST;
 #pragma unroll 1
   for (uint round = 0u; round < rounds; ++round) {
     uint4 got[UNROLL];
 #pragma unroll
-    for (uint i = 0u; i < UNROLL; ++i) got[i] = at[i * THREADS];
+    for (uint i = 0u; i < UNROLL; ++i) got[i] = at[i * APART];
 #pragma unroll
-    for (uint i = 0u; i < UNROLL; ++i) to[i * THREADS] = got[i];
-    at += UNROLL * THREADS;
-    to += UNROLL * THREADS;
+    for (uint i = 0u; i < UNROLL; ++i) to[i * APART] = got[i];
+    at += UNROLL * APART;
+    to += UNROLL * APART;
   }
 }
 
@@ -493,7 +500,10 @@ std::vector<Way> ways_of(CeilingKind kind, Language language, const Facts& facts
     else
       ways = {{.block = 256}, {.block = 512}};
   } else if (facts.runs_on_host_cpu) {
-    ways = {{.unroll = 4, .block = 256}, {.unroll = 8, .block = 256}, {.unroll = 16, .block = 256}};
+    const bool strips = language == Language::opencl;
+    ways = {{.unroll = 4, .block = 256, .strips = strips},
+            {.unroll = 8, .block = 256, .strips = strips},
+            {.unroll = 16, .block = 256, .strips = strips}};
   } else if (is_random(kind)) {
     ways = {{.unroll = 4, .block = 256},
             {.unroll = 8, .block = 256},
@@ -513,14 +523,15 @@ std::vector<Way> ways_of(CeilingKind kind, Language language, const Facts& facts
 CompileRequest request_of(CeilingKind kind, Language language, const Way& way) {
   CompileRequest request;
   request.language = language;
-  request.name = is_memory(kind)   ? fmt::format("ceilings-memory-u{}", way.unroll)
+  request.name = is_memory(kind)
+                     ? fmt::format("ceilings-memory-u{}{}", way.unroll, way.strips ? "-strips" : "")
                  : is_matrix(kind) ? "ceilings-matrix"
                                    : fmt::format("ceilings-arithmetic-v{}", way.width);
   request.source = source_of(kind, language);
   request.source_name = request.name;
   request.entries = entries_of(kind);
   if (is_memory(kind)) {
-    request.defines = {{"UNROLL", fmt::format("{}u", way.unroll)}};
+    request.defines = {{"UNROLL", fmt::format("{}u", way.unroll)}, {"STRIPS", way.strips ? "1" : "0"}};
   } else {
     request.defines = {{"CHAINS", fmt::format("{}u", kChains)},
                        {"STEPS", fmt::format("{}u", kSteps)},

@@ -38,6 +38,9 @@ struct Way {
   int unroll = 8;  ///< loads in flight an element (memory kernels)
   int block = 256;
   int width = 1;  ///< elements a thread (OpenCL arithmetic on CPUs: vectors)
+  /// Streams: each thread goes through a strip of its own, as suits a CPU's compiler that runs the threads of
+  /// a block one after another; else the threads of a block go side by side.
+  bool strips = false;
 };
 std::string words_of(CeilingKind kind, const Way& way);
 

@@ -21,6 +21,7 @@ std::uint32_t sum_of(std::uint64_t first, unsigned count) {
 std::uint32_t streamed(const Run& run, std::uint64_t element) {
   const auto block = static_cast<std::uint64_t>(run.way.block);
   const std::uint64_t rows = std::uint64_t{run.rounds} * static_cast<std::uint64_t>(run.way.unroll);
+  if (run.way.strips) return sum_of(4 * element * rows, static_cast<unsigned>(4 * rows));
   const std::uint64_t first = element / block * block * rows + element % block;
   std::uint32_t sum = 0;
   for (std::uint64_t row = 0; row < rows; ++row) sum += sum_of(4 * (first + row * block), 4);

@@ -167,6 +167,41 @@ Result<lattice::Expression> work_expression(const Draft& draft, const TomlNode& 
   return placed.expression;
 }
 
+/// access, dataset and loads: how the bytes are moved.
+Status read_access(Draft& draft, const TomlNode& table) {
+  const Reader& in = draft.reader;
+  WorkSpec& work = draft.program.work;
+  const TomlNode* const access = table.find("access");
+  const TomlNode* const loads = table.find("loads");
+  const TomlNode* const dataset = table.find("dataset");
+  if (access != nullptr) {
+    if (loads != nullptr) return in.error(place_of_key(*access), "[work] has either 'access' or 'loads'");
+    FURLONG_TRY(const std::size_t word,
+                in.one_of(*access, "access", {"stream", "random4", "random16", "random128"}));
+    work.access = static_cast<Access>(word);
+    if (work.access != Access::stream && !work.bytes)
+      return in.error(place_of_key(*access), "random access needs 'bytes', those that are loaded");
+  }
+  if (loads != nullptr) {
+    FURLONG_CHECK(in.check_keys(*loads, "loads of [work]", {"random4", "random16", "random128"}));
+    const char* const widths[] = {"random4", "random16", "random128"};
+    for (std::size_t i = 0; i < random_widths; ++i) {
+      const TomlNode* const node = loads->find(widths[i]);
+      if (node == nullptr) continue;
+      FURLONG_TRY(work.loads[i], work_expression(draft, *node, fmt::format("{} of loads", widths[i])));
+    }
+  }
+  const bool random = work.access != Access::stream || loads != nullptr;
+  if (random && dataset == nullptr)
+    return in.error(place_of_key(access != nullptr ? *access : *loads),
+                    "random access needs 'dataset', the bytes of the region that is read");
+  if (dataset == nullptr) return {};
+  if (!random)
+    return in.error(place_of_key(*dataset), "'dataset' is for random access (access = \"random4\")");
+  FURLONG_TRY(work.dataset, work_expression(draft, *dataset, "dataset"));
+  return {};
+}
+
 Status read_class(Draft& draft) {
   const TomlNode* table = draft.root.find("class");
   if (table == nullptr) return {};
@@ -203,8 +238,9 @@ Status read_work(Draft& draft) {
   FURLONG_CHECK(read_class(draft));
   const TomlNode* table = draft.root.find("work");
   if (table == nullptr) return {};
-  FURLONG_CHECK(
-      in.check_keys(*table, "[work]", {"unit", "amount", "bytes", "flops", "rate_unit", "rate_scale"}));
+  FURLONG_CHECK(in.check_keys(*table, "[work]",
+                              {"unit", "amount", "bytes", "flops", "int_ops", "access", "dataset", "loads",
+                               "rate_unit", "rate_scale"}));
   if (const TomlNode* node = table->find("unit")) {
     FURLONG_TRY(work.unit, in.word(*node, "unit"));
   }
@@ -217,6 +253,10 @@ Status read_work(Draft& draft) {
   if (const TomlNode* node = table->find("flops")) {
     FURLONG_TRY(work.flops, work_expression(draft, *node, "flops"));
   }
+  if (const TomlNode* node = table->find("int_ops")) {
+    FURLONG_TRY(work.int_ops, work_expression(draft, *node, "int_ops"));
+  }
+  FURLONG_CHECK(read_access(draft, *table));
   work.rate_unit = work.unit + "/s";
   if (const TomlNode* node = table->find("rate_unit")) {
     FURLONG_TRY(work.rate_unit, in.word(*node, "rate_unit"));

@@ -84,6 +84,9 @@ TEST(LotteryPack, MakesTheProgramWithItsClassAndProblem) {
   ASSERT_TRUE(work) << work.error().text();
   EXPECT_EQ(work->amount, 524288);
   EXPECT_EQ(*work->bytes, 524288.0 * (56 * 4 + 8 * 16));
+  EXPECT_EQ(work->loads[0], 524288.0 * 56);
+  EXPECT_EQ(work->loads[1], 524288.0 * 8);
+  EXPECT_EQ(work->dataset, static_cast<double>((*program)->recipe->dataset_bytes()));
 }
 
 // A record of such a race would hold its winner for another class than the one that ran.
