@@ -155,7 +155,8 @@ std::string identity_text(std::string_view version, const fs::path& library) {
        entry.increment(ignored)) {
     if (ignored) break;
     const std::string name = entry->path().filename().string();
-    if (!name.starts_with("libnvrtc") || !entry->is_regular_file(ignored)) continue;
+    if ((!name.starts_with("libnvrtc") && entry->path() != library) || !entry->is_regular_file(ignored))
+      continue;
     parts.push_back(fmt::format("{} {} {}", name, entry->file_size(ignored),
                                 entry->last_write_time(ignored).time_since_epoch().count()));
   }
@@ -307,16 +308,30 @@ std::vector<fs::path> Nvrtc::installed() {
   return libraries;
 }
 
+namespace {
+
+std::vector<fs::path> candidates() {
+  std::vector<fs::path> candidates{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
+  for (fs::path& library : Nvrtc::installed()) candidates.push_back(std::move(library));
+  return candidates;
+}
+
+std::optional<fs::path> chosen_library() {
+  const char* chosen = std::getenv("FURLONG_NVRTC");
+  if (chosen == nullptr || *chosen == '\0') return std::nullopt;
+  return chosen;
+}
+
+}  // namespace
+
 Result<Nvrtc> Nvrtc::open() {
-  if (const char* chosen = std::getenv("FURLONG_NVRTC"); chosen != nullptr && *chosen != '\0') {
-    Result<Nvrtc> opened = open(fs::path(chosen));
+  if (const auto chosen = chosen_library()) {
+    Result<Nvrtc> opened = open(*chosen);
     if (!opened) return Error(opened.error()).with("opening $FURLONG_NVRTC");
     return opened;
   }
   std::string last;
-  std::vector<fs::path> candidates{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
-  for (fs::path& library : installed()) candidates.push_back(std::move(library));
-  for (const fs::path& candidate : candidates) {
+  for (const fs::path& candidate : candidates()) {
     Result<Nvrtc> opened = open(candidate);
     if (opened) return opened;
     if (opened.error().code() != Code::unavailable) last = opened.error().message();
@@ -325,6 +340,25 @@ Result<Nvrtc> Nvrtc::open() {
               "NVRTC is not here: install CUDA's run-time compiler (cuda-nvrtc) or set FURLONG_NVRTC to "
               "libnvrtc.so{}{}",
               last.empty() ? "" : "; ", last);
+}
+
+Result<std::vector<Nvrtc>> Nvrtc::all() {
+  std::vector<Nvrtc> found;
+  if (const auto chosen = chosen_library()) {
+    FURLONG_TRY(Nvrtc opened, open());
+    found.push_back(std::move(opened));
+    return found;
+  }
+  for (const fs::path& candidate : candidates()) {
+    Result<Nvrtc> opened = open(candidate);
+    if (!opened) continue;
+    const bool known = std::any_of(found.begin(), found.end(), [&](const Nvrtc& other) {
+      return other.identity().text ==
+             opened->identity().text;  // the loader's path and a folder name one file
+    });
+    if (!known) found.push_back(*std::move(opened));
+  }
+  return found;
 }
 
 Result<Nvrtc> Nvrtc::open(const fs::path& path) {

@@ -44,6 +44,9 @@ class Nvrtc {
   static Result<Nvrtc> open();
   /// A given library. `incompatible` names the function that a too old one lacks (11.2 has them all).
   static Result<Nvrtc> open(const std::filesystem::path& library);
+  /// Every library that opens, each once: the one of $FURLONG_NVRTC alone where that is set (the error of
+  /// open() when it does not open), else of all the places above. May be empty.
+  static Result<std::vector<Nvrtc>> all();
   /// The libraries of the CUDA installations of this machine, newest first: where a driver cannot run the
   /// code of the newest, an older one is taken.
   static std::vector<std::filesystem::path> installed();

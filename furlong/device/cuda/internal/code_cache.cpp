@@ -6,6 +6,7 @@
 
 #include "furlong/base/hash.h"
 #include "furlong/base/log.h"
+#include "furlong/base/os/clock.h"
 #include "furlong/base/text.h"
 #include "furlong/device/cuda/internal/include_scan.h"
 
@@ -168,9 +169,13 @@ Result<Cubin> parse_code_entry(const std::string& key, std::string_view bytes) {
 
 Result<CachedCubin> compile_through(CodeCache& cache, const Nvrtc& nvrtc, const CompileRequest& request,
                                     std::string_view arch, std::stop_token stop) {
+  const double start_ms = system_clock().now_ms();
   const Result<std::string> key = CodeCache::key(request, nvrtc, arch);
   if (key) {
-    if (std::optional<Cubin> kept = cache.load(*key)) return CachedCubin{std::move(*kept), true};
+    if (std::optional<Cubin> kept = cache.load(*key)) {
+      kept->compile_ms = system_clock().now_ms() - start_ms;
+      return CachedCubin{std::move(*kept), true};
+    }
   } else {
     log_debug("'{}' is compiled without the cache: {}", request.name, key.error().text());
   }

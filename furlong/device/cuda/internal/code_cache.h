@@ -56,8 +56,8 @@ struct CachedCubin {
   Cubin cubin;
   bool from_cache = false;
 };
-/// Nvrtc::compile, with its errors, through the cache: what a back end calls. Nothing is kept when a header
-/// changed during the compile. Thread safe.
+/// Nvrtc::compile, with its errors, through the cache: what a back end calls. `compile_ms` is what it took
+/// now. Nothing is kept when a header changed during the compile. Thread safe.
 Result<CachedCubin> compile_through(CodeCache& cache, const Nvrtc& nvrtc, const CompileRequest& request,
                                     std::string_view arch, std::stop_token stop = {});
 

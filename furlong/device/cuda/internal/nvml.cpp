@@ -264,11 +264,14 @@ CardState NvmlCard::state() const {
   state.max_clock_mhz = as<int>(value<unsigned>(symbols.max_clock, handle_, +kClockSm));
   state.memory_clock_mhz = as<int>(value<unsigned>(symbols.clock, handle_, +kClockMemory));
   state.max_memory_clock_mhz = as<int>(value<unsigned>(symbols.max_clock, handle_, +kClockMemory));
+  state.temperature_c = as<double>(value<unsigned>(symbols.temperature, handle_, kTemperatureOfGpu));
+  state.power_w = scaled(value<unsigned>(symbols.power, handle_));
   state.power_limit_w = scaled(value<unsigned>(symbols.power_limit, handle_));
   state.default_power_limit_w = scaled(value<unsigned>(symbols.default_power_limit, handle_));
   if (const auto reasons = value<unsigned long long>(symbols.reasons, handle_)) {
     state.throttle = slowing_reasons(*reasons);
     state.throttle_text = throttle_words(*reasons);
+    state.clocks_are_set = (*reasons & kApplicationClocks) != 0;
   }
   return state;
 }

@@ -34,6 +34,8 @@ struct CardState {
   std::optional<double> default_power_limit_w;  ///< as the card left its maker
   std::optional<std::uint64_t> throttle;        ///< as in Telemetry
   std::string throttle_text;
+  std::optional<bool> clocks_are_set;  ///< held to clocks that someone set (application clocks)
+  std::optional<double> temperature_c, power_w;
 };
 
 /// The bits of NVML's clock reasons that say that the card runs slower than it could for its work: power cap,

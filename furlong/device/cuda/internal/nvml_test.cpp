@@ -180,6 +180,13 @@ TEST_F(NvmlTest, StateTellsHowTheCardIsSetUpAndUsed) {
   EXPECT_EQ(state.max_memory_clock_mhz, 3202);
   EXPECT_EQ(state.power_limit_w, 700);
   EXPECT_EQ(state.default_power_limit_w, std::nullopt);  // the fake lacks it
+  EXPECT_EQ(state.temperature_c, 41);
+  EXPECT_EQ(state.power_w, 123.456);
+  EXPECT_EQ(state.clocks_are_set, false);
+  variable<unsigned long long>("fake_reasons") = 0x2 | 0x20;
+  EXPECT_EQ(held.state().clocks_are_set, true);
+  EXPECT_EQ(held.state().throttle, 0x20u);
+  EXPECT_EQ(held.state().throttle_text, "thermal slowdown");
   variable<unsigned>("fake_mode") = 17;
   EXPECT_EQ(held.state().compute_mode, std::nullopt);
 }
