@@ -118,6 +118,16 @@ Result<std::string> choose_language(const program::Program& program, const devic
       program.name, join(program_languages, ", "), facts.address(), join(device_languages, ", "));
 }
 
+std::string absent_mend(device::Driver& driver) {
+  for (const device::Finding& finding : driver.findings()) {
+    if (!finding.mend.empty()) return finding.mend;
+  }
+  if (driver.name() == "opencl")
+    return "for the CPU: apt-get install pocl-opencl-icd; for a card: its vendor's OpenCL package";
+  if (driver.name() == "host") return "apt-get install g++, or set FURLONG_CXX";
+  return "";
+}
+
 Result<std::unique_ptr<device::Device>> open_device(const device::Registry& registry,
                                                     const std::string& address) {
   return registry.open(address);

@@ -36,6 +36,9 @@ Result<std::string> choose_language(const program::Program& program, const devic
 Result<std::unique_ptr<device::Device>> open_device(const device::Registry& registry,
                                                     const std::string& address);
 
+/// The one thing to do where this back end has no device; empty where nothing helps.
+std::string absent_mend(device::Driver& driver);
+
 /// Opens the program, choosing the lottery's geometry by the device when none was asked for, and refuses a
 /// pack without a trusted signature unless allowed (`denied`, with the mend). `request.geometry` is filled
 /// in.

@@ -186,6 +186,16 @@ class Cli(Case):
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertIn("host:0", [check["what"] for check in json.loads(run.stdout)["checks"]])
 
+    def test_a_missing_back_end_comes_with_the_one_thing_to_do(self):
+        listed = json.loads(self.run_furlong("devices", "--json").stdout)
+        if "cuda" not in listed["absent"]:
+            self.skipTest("CUDA is here")
+        self.assertTrue(listed["to_do"]["cuda"], listed)
+        self.assertIn("  to do: " + listed["to_do"]["cuda"], self.run_furlong("devices").stdout)
+        checks = {check["what"]: check for check in json.loads(self.run_furlong("doctor", "--json").stdout)["checks"]}
+        self.assertEqual(checks["cuda driver"]["mend"], listed["to_do"]["cuda"])
+        self.assertNotIn("cuda", checks)  # told once
+
     def test_doctor_names_a_folder_that_cannot_be_written(self):
         blocker = self.write("blocker", "a file where a folder should be")
         run = self.run_furlong("doctor", environment={"FURLONG_STATE_DIR": os.path.join(blocker, "state")})

@@ -88,6 +88,7 @@ Result<int> run(const Arguments& arguments) {
     if (arguments.given(option)) return fail(Code::invalid, "{} goes with --ceilings", option);
   Json devices = Json::array();
   Json absent = Json::object();
+  Json mends = Json::object();
   Table table;
   for (const char* heading : {"device", "label", "arch", "units", "memory", "languages", "driver", "silicon"})
     table.column(heading);
@@ -98,6 +99,10 @@ Result<int> run(const Arguments& arguments) {
       if (listed.backend == "null" && !arguments.flag("--all")) continue;  // a template, missed by nobody
       absent[listed.backend] = listed.devices.error().text();
       absent_text += fmt::format("{}: {}\n", listed.backend, listed.devices.error().text());
+      const std::string mend = absent_mend(*registry.find(listed.backend));
+      if (mend.empty()) continue;
+      mends[listed.backend] = mend;
+      absent_text += fmt::format("  to do: {}\n", mend);
       continue;
     }
     for (const device::Facts& facts : *listed.devices) {
@@ -112,7 +117,7 @@ Result<int> run(const Arguments& arguments) {
   if (arguments.flag("--addresses")) {
     print_out(addresses);
   } else if (arguments.flag("--json")) {
-    print_out(json_pretty(Json{{"schema", 1}, {"devices", devices}, {"absent", absent}}));
+    print_out(json_pretty(Json{{"schema", 1}, {"devices", devices}, {"absent", absent}, {"to_do", mends}}));
   } else {
     print_out(table.text());
     if (!absent_text.empty()) print_out("\nnot here:\n" + absent_text);

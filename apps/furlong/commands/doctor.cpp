@@ -1,5 +1,6 @@
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include "apps/furlong/backends.h"
 #include "apps/furlong/commands.h"
@@ -12,14 +13,8 @@
 namespace furlong::app {
 namespace {
 
-enum class Level { ok, note, problem };
-
-struct Check {
-  Level level;
-  std::string what;
-  std::string finding;
-  std::string mend;  ///< the one thing to do; empty when nothing is to be done
-};
+using Check = device::Finding;
+using Level = Check::Level;
 
 std::string_view level_word(Level level) {
   return level == Level::ok ? "ok" : level == Level::note ? "note" : "problem";
@@ -106,28 +101,29 @@ Check compile_check(device::Driver& driver, const device::Facts& facts) {
   return {Level::ok, what, fmt::format("{}: compiles and runs ({})", facts.label, facts.compiler), ""};
 }
 
-std::string absent_mend(const std::string& backend) {
-  if (backend == "opencl")
-    return "for the CPU: apt-get install pocl-opencl-icd; for a card: its vendor's OpenCL package";
-  if (backend == "cuda") return "nothing, unless an NVIDIA card is here: then install its driver";
-  if (backend == "host") return "apt-get install g++";
-  return "";
-}
-
 std::vector<Check> all_checks() {
-  std::vector<Check> checks;
   device::Registry registry;
   add_backends(registry);
+  std::vector<Check> checks;
+  std::set<std::string> told;
+  // Before anything is run on a device: a context of this process would show among the users of a card.
+  for (const auto& driver : registry.drivers()) {
+    for (Check& finding : driver->findings()) {
+      checks.push_back(std::move(finding));
+      told.emplace(driver->name());
+    }
+  }
   int usable = 0;
   for (const auto& driver : registry.drivers()) {
     const std::string name(driver->name());
     if (name == "null" || name == "sim") continue;
     auto listed = driver->list();
     if (!listed) {
-      checks.push_back({Level::note, name, listed.error().text(), absent_mend(name)});
+      if (!told.contains(name))
+        checks.push_back({Level::note, name, listed.error().text(), absent_mend(*driver)});
       continue;
     }
-    if (listed->empty()) checks.push_back({Level::note, name, "no device", absent_mend(name)});
+    if (listed->empty()) checks.push_back({Level::note, name, "no device", absent_mend(*driver)});
     for (const auto& facts : *listed) {
       checks.push_back(compile_check(*driver, facts));
       usable += checks.back().level == Level::ok ? 1 : 0;

@@ -1,11 +1,14 @@
 #include "furlong/device/cuda/cuda.h"
 
+#include <map>
 #include <optional>
 
 #include "furlong/device/cuda/internal/device.h"
 #include "furlong/device/cuda/internal/driver_api.h"
 #include "furlong/device/cuda/internal/facts.h"
+#include "furlong/device/cuda/internal/findings.h"
 #include "furlong/device/cuda/internal/nvml.h"
+#include "furlong/device/cuda/internal/nvrtc_choice.h"
 #include "furlong/device/cuda/nvrtc.h"
 
 namespace furlong::device {
@@ -28,7 +31,8 @@ class CudaDriver : public Driver {
       list.push_back(cuda::card_facts(*api, card, index));
       if (const Nvml* management = sensors(); management != nullptr && !management->driver_version().empty())
         list.back().driver = management->driver_version();
-      if (const Nvrtc* nvrtc = compiler(list.back().silicon.arch)) list.back().compiler = nvrtc->version();
+      const Result<Nvrtc> nvrtc = compiler(*api, list.back().silicon.arch);
+      if (nvrtc) list.back().compiler = nvrtc->version();
     }
     return list;
   }
@@ -39,7 +43,7 @@ class CudaDriver : public Driver {
       return fail(Code::unavailable, "there is no cuda:{}: the driver finds {} cards", index, listed.size());
     }
     FURLONG_TRY(const cuda::Api* api, started());
-    FURLONG_TRY(const Nvrtc nvrtc, Nvrtc::open());
+    FURLONG_TRY(const Nvrtc nvrtc, compiler(*api, listed[static_cast<std::size_t>(index)].silicon.arch));
     cuda::Card card = 0;
     if (const cuda::Status32 code = api->card(&card, index); code != cuda::kSuccess)
       return cuda::error_of(*api, code, fmt::format("opening cuda:{}", index));
@@ -51,6 +55,8 @@ class CudaDriver : public Driver {
     return cuda::CudaDevice::open(*api, card, std::move(facts), nvrtc, std::move(read));
   }
 
+  std::vector<Finding> findings() override { return cuda::findings_of(cuda::look_at_platform()); }
+
  private:
   static Result<const cuda::Api*> started() {
     FURLONG_TRY(const cuda::Api* api, cuda::load_driver());
@@ -59,11 +65,11 @@ class CudaDriver : public Driver {
     return fail(Code::unavailable, "NVIDIA's driver does not start: {}{}{}", api->name_of(api->started),
                 advice.empty() ? "" : ": ", advice);
   }
-  const Nvrtc* compiler(const std::string&) {
-    if (!nvrtc_) {
-      if (auto opened = Nvrtc::open()) nvrtc_ = *std::move(opened);
-    }
-    return nvrtc_ ? &*nvrtc_ : nullptr;
+  // Opening every installed NVRTC takes longer than a compile, so the choice is kept.
+  Result<Nvrtc> compiler(const cuda::Api& api, const std::string& arch) {
+    if (const auto kept = compilers_.find(arch); kept != compilers_.end()) return kept->second;
+    FURLONG_TRY(Nvrtc chosen, choose_nvrtc(api.version, arch));
+    return compilers_.emplace(arch, std::move(chosen)).first->second;
   }
   // Without it there is no telemetry; findings() says why.
   const Nvml* sensors() {
@@ -73,7 +79,7 @@ class CudaDriver : public Driver {
     return nvml_ ? &*nvml_ : nullptr;
   }
 
-  std::optional<Nvrtc> nvrtc_;
+  std::map<std::string, Nvrtc> compilers_;  // by architecture
   std::optional<Nvml> nvml_;
 };
 
