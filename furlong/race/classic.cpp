@@ -53,6 +53,7 @@ Status Race::classic() {
     record.telemetry = read_telemetry(context_);
     outcome_.heats.push_back(std::move(record));
   }
+  if (rounds.empty()) return {};  // no room for a turn: nothing was timed
   for (;;) {
     for (std::vector<double>& cost : rounds)
       for (const Entrant& entrant : entrants_)

@@ -56,6 +56,19 @@ TEST(Classic, EndsAtTheBudget) {
   EXPECT_LE(outcome.total_ms, 8000);
 }
 
+TEST(Classic, SaysThatNoTurnFits) {
+  Stage stage;
+  stage.options.classic = true;
+  stage.options.max_pause_ms = 100;  // a turn takes 2 s
+  stage.sim.timing.gain = {{"u2", 0.05}};
+  const Outcome outcome = stage.outcome("u2");
+  EXPECT_EQ(outcome.verdict_word, "none");
+  EXPECT_EQ(outcome.winner, 0u);
+  EXPECT_TRUE(outcome.heats.empty());
+  EXPECT_NE(outcome.sentence.find("nothing was timed"), std::string::npos) << outcome.sentence;
+  EXPECT_FALSE(outcome.notes.empty());
+}
+
 TEST(Classic, GatesTheWinnerAgain) {
   Stage stage;
   stage.options.classic = true;
