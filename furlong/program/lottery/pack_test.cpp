@@ -82,10 +82,10 @@ TEST(LotteryPack, MakesTheProgramWithItsClassAndProblem) {
   EXPECT_EQ(instance->class_values(), wanted);
   const auto work = instance->work(instance->lattice().base());
   ASSERT_TRUE(work) << work.error().text();
-  EXPECT_EQ(work->amount, 524288);
-  EXPECT_EQ(*work->bytes, 524288.0 * (56 * 4 + 8 * 16));
-  EXPECT_EQ(work->loads[0], 524288.0 * 56);
-  EXPECT_EQ(work->loads[1], 524288.0 * 8);
+  EXPECT_EQ(work->amount, 1048576);
+  EXPECT_EQ(*work->bytes, 1048576.0 * (56 * 4 + 8 * 16));
+  EXPECT_EQ(work->loads[0], 1048576.0 * 56);
+  EXPECT_EQ(work->loads[1], 1048576.0 * 8);
   EXPECT_EQ(work->dataset, static_cast<double>((*program)->recipe->dataset_bytes()));
 }
 

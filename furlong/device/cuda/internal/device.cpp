@@ -61,6 +61,8 @@ Result<std::shared_ptr<Module>> CudaDevice::compile(const CompileRequest& reques
     return fail(Code::invalid, "'{}' is {} text; {} compiles cuda text", request.name,
                 language_name(request.language), facts_.address());
   }
+  // Not only the compiler: what the cache has is not wanted either.
+  if (stop.stop_requested()) return fail(Code::timeout, "compiling '{}': stopped on request", request.name);
   FURLONG_TRY(const CachedCubin made,
               compile_through(cache_, nvrtc_, request, facts_.silicon.arch, std::move(stop)));
   return CudaModule::load(request, made.cubin, made.from_cache, session_);
