@@ -191,10 +191,21 @@ Status Race::take_out_fallen() {
     if (entrant.index == 0) return fail(Code::mismatch, "base ended the race's process: {}", fallen->why);
     entrant.outcome->exit = Exit::launch;
     entrant.outcome->why = fallen->why;
-    outcome_.notes.push_back(fmt::format("the race began anew without {}, which had ended its process: {}",
-                                         entrant.name(), fallen->why));
   }
   return {};
+}
+
+void Race::tell_fallen() {
+  for (const Fallen& fallen : context_.fallen) {
+    const bool ours = std::ranges::any_of(
+        entrants_, [&](const Entrant& entrant) { return entrant.outcome->name == fallen.variant; });
+    if (!ours) continue;
+    const std::string took =
+        fallen.at_ms ? fmt::format("; it was ready again after {:.1f} s", 1e-3 * (now_ms() - *fallen.at_ms))
+                     : "";
+    outcome_.notes.push_back(fmt::format("the race began anew without {}, which had ended its process: {}{}",
+                                         fallen.variant, fallen.why, took));
+  }
 }
 
 Status Race::look_up_quarantine() {
@@ -402,6 +413,7 @@ Result<Outcome> Race::run() {
   FURLONG_CHECK(stopped());
   FURLONG_CHECK(try_unknown());
   FURLONG_CHECK(set_up_buffers());
+  tell_fallen();
   FURLONG_CHECK(stopped());
   FURLONG_CHECK(gates());
   FURLONG_CHECK(aim());
@@ -417,8 +429,9 @@ Result<Outcome> Race::run() {
   return std::move(outcome_);
 }
 
-bool Race::lost_device(Earlier& earlier) const {
+bool Race::lost_device(Earlier& earlier, Fallen& took) const {
   if (!took_device_) return false;
+  took = {outcome_.variants[*took_device_].name, took_why_, now_ms()};
   earlier.lost[*took_device_] = outcome_.variants[*took_device_].why;
   earlier.paused_ms = paused_ms();
   earlier.held_ms = held_ms_;
@@ -439,12 +452,13 @@ Result<Outcome> run(const program::Instance& instance, std::span<const lattice::
     // What the race made goes while nobody else uses the device.
     const Hold hold(current);
     Earlier next = earlier;
-    const bool lost = !outcome && race->lost_device(next);
+    Fallen took;
+    const bool lost = !outcome && race->lost_device(next, took);
     race.reset();
     if (!lost || !context.reopen) return outcome;
     if (context.kept != nullptr) *context.kept = {};
     const double before = context.clock->now_ms();
-    auto device = context.reopen();
+    auto device = context.reopen(took);
     if (!device) return std::move(device).error().with(outcome.error().text());
     next.notes.push_back(fmt::format("{}; it was open again after {:.1f} s, and the race began anew",
                                      outcome.error().message(), 1e-3 * (context.clock->now_ms() - before)));

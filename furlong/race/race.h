@@ -142,12 +142,14 @@ enum class Holding : std::uint32_t {
   nothing = 0,
   variant = 1,    ///< its name as the hand's
   reference = 2,  ///< Reference::words() as the hand's name
+  lost = 3,       ///< who took the device with it, for good in this process: its name, a newline, why
 };
 
 /// A variant that ended an earlier attempt at this race with its process.
 struct Fallen {
   std::string variant;
-  std::string why;  ///< "trap: killed by signal 11", "hang: ran past 20 s"
+  std::string why;                   ///< "trap: killed by signal 11", "hang: ran past 20 s"
+  std::optional<double> at_ms = {};  ///< when, by the race's clock: for the note that tells the time it took
 };
 
 /// What the race needs from outside. Pointers must live as long as the race; none is owned.
@@ -173,8 +175,10 @@ struct Context {
   std::vector<Fallen> fallen;
   /// Opens the device again after a variant took it with it; everything that the race made on the old one is
   /// gone by then. The race then begins anew without that variant, and notes the time that it took. Empty: a
-  /// lost device ends the race. When `host` is the same device it is replaced too.
-  std::function<Result<device::Device*>()> reopen;
+  /// lost device ends the race. When `host` is the same device it is replaced too. It is told who took the
+  /// device: a platform that answers nothing more in this process (NVIDIA's driver after an illegal access)
+  /// can only be used again by another one.
+  std::function<Result<device::Device*>(const Fallen&)> reopen;
   /// A device that others use too is held between these calls only: for one gate of one variant or one window
   /// at a time. Compiling needs no hold. Both or neither.
   std::function<void()> acquire, release;

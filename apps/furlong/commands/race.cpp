@@ -212,10 +212,15 @@ Result<race::Outcome> race_once(Stage& stage, const program::Instance& instance,
   context.hand = attempt.hand;
   context.hand_limit_s = options.trial_timeout_s;
   context.fallen = attempt.fallen;
-  context.reopen = [&stage, address = stage.device->facts().address()]() -> Result<device::Device*> {
+  context.reopen = [&stage, &attempt, address = stage.device->facts().address()](
+                       const race::Fallen& took) -> Result<device::Device*> {
     stage.device.reset();  // before it is opened again: some cards are held by one process, or one context
-    FURLONG_CHECK(open(stage, address));
-    return stage.device.get();
+    const Status opened = open(stage, address);
+    if (opened) return stage.device.get();
+    if (attempt.hand == nullptr) return opened.error();
+    // The platform answers nothing more in this process: the guard begins anew in another.
+    attempt.hand->take(static_cast<std::uint32_t>(race::Holding::lost), took.variant + "\n" + took.why, 60);
+    std::_Exit(exit_failed);
   };
   stage.simulation.attach(instance);
   const KernelsSpeakAside aside;
@@ -398,7 +403,13 @@ Result<int> run_guarded_races(const Arguments& arguments, const race::Options& o
           "the race's process ended outside any launch: {} (does a kernel run code when it is loaded?); "
           "nothing is quarantined",
           end.text());
-    const bool variant = end.kind == static_cast<std::uint32_t>(race::Holding::variant);
+    race::Fallen fallen{end.name, (end.hung ? "hang: " : "trap: ") + end.text(), system_clock().now_ms()};
+    const bool lost = end.kind == static_cast<std::uint32_t>(race::Holding::lost);
+    if (const std::size_t cut = end.name.find('\n'); lost && cut != std::string::npos) {
+      fallen.variant = end.name.substr(0, cut);
+      fallen.why = end.name.substr(cut + 1);
+    }
+    const bool variant = lost || end.kind == static_cast<std::uint32_t>(race::Holding::variant);
     if (!end.by_itself())
       return fail(Code::internal,
                   "the race's process ended while '{}' ran: {}; nothing is quarantined, race again", end.name,
@@ -408,16 +419,15 @@ Result<int> run_guarded_races(const Arguments& arguments, const race::Options& o
                   "the reference ended the race: {}: {}{}; its outputs are needed to check the variants",
                   end.name, end.text(),
                   end.hung ? " (--trial-timeout-s S gives it 15 times S)" : std::string());
-    const std::string why = (end.hung ? "hang: " : "trap: ") + end.text();
     const bool again = std::ranges::any_of(
-        attempt.fallen, [&](const race::Fallen& earlier) { return earlier.variant == end.name; });
+        attempt.fallen, [&](const race::Fallen& earlier) { return earlier.variant == fallen.variant; });
     if (again || attempt.fallen.size() == kMostFallen)
       return fail(Code::mismatch, "{} variants ended the race's process, '{}' the last: {}",
-                  attempt.fallen.size() + 1, end.name, why);
+                  attempt.fallen.size() + 1, fallen.variant, fallen.why);
     print_err(
         fmt::format("furlong race: '{}' ended the race's process ({}); the race begins anew without it\n",
-                    end.name, why));
-    attempt.fallen.push_back({end.name, why});
+                    fallen.variant, fallen.why));
+    attempt.fallen.push_back(std::move(fallen));
     attempt.recorded = std::max<std::size_t>(attempt.recorded, end.milestone);
     const double used_s = 1e-3 * (system_clock().now_ms() - start_ms);
     attempt.budget_left = std::max(kLeastBudget, 1 - used_s / options.budget_s);

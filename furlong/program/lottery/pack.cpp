@@ -15,9 +15,10 @@ constexpr std::string_view kPackFile = "pack.toml";
 constexpr std::string_view kVectorsFile = "vectors.toml";
 constexpr std::size_t kEpochDigits = 16;
 
-/// Nonces of a timed launch: about 2 ms on a large card with a dataset beyond its caches. A small dataset is
-/// for CPUs and tests, where that many would take seconds.
-constexpr std::int64_t kCountLarge = 1 << 19;  // about 2 ms of a large card, with the most loads
+/// Nonces of a timed launch with the most loads: about 2 ms on a large card with a dataset beyond its caches.
+/// A small dataset is for CPUs and tests, where that many would take seconds.
+constexpr std::int64_t kCountLarge = 1 << 19;
+constexpr std::int64_t kMostLoads = 128;
 constexpr std::int64_t kCountSmall = 1 << 14;
 constexpr std::uint64_t kSmallDataset = 32ull << 20;
 
@@ -147,8 +148,8 @@ Status join_recipe(Program& program, const Fields& fields) {
   FURLONG_CHECK(set_problem(program, "wide", fields.parameters.wide));
   FURLONG_CHECK(set_problem(program, "dataset_words", fields.geometry.dataset_words()));
   program.fixed_problem = {"loads", "wide", "dataset_words"};  // written into the texts
-  // With fewer loads a hash takes less: more of them keep the end of a launch, when the card empties, as small a
-  // part of it.
+  // With fewer loads a hash takes less: more of them keep the end of a launch, when the card empties, as
+  // small a part of it.
   const std::int64_t large = kCountLarge * kMostLoads / fields.parameters.loads;
   return set_problem(program, "count", fields.geometry.dataset_bytes <= kSmallDataset ? kCountSmall : large);
 }

@@ -86,6 +86,7 @@ Status Race::on_failure(Entrant& entrant, const Error& error, std::string_view d
   }
   if ((fault != Fault::hang && fault != Fault::trap) || device_answers()) return {};
   took_device_ = entrant.index;
+  took_why_ = fault_words(error);
   return fail(Code::unavailable, "{} was lost while '{}' ran ({}){}", outcome_.device.address(),
               entrant.name(), error.text(),
               context_.quarantine != nullptr ? "; the variant is quarantined" : "");

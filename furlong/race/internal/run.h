@@ -30,7 +30,7 @@ class Race {
        const Context& context, const Earlier& earlier);
   Result<Outcome> run();
   /// Whether the race ended because a variant took the device; if so `earlier` learns of it.
-  bool lost_device(Earlier& earlier) const;
+  bool lost_device(Earlier& earlier, Fallen& took) const;
 
  private:
   // Before the heats (race.cpp).
@@ -39,6 +39,7 @@ class Race {
   Status fit_check();
   Status describe_all();
   Status take_out_fallen();
+  void tell_fallen();
   Status look_up_quarantine();
   Status compile();
   Status try_unknown();
@@ -98,6 +99,7 @@ class Race {
   const Context& context_;
   const Earlier& earlier_;
   std::optional<std::size_t> took_device_;
+  std::string took_why_;  // in the quarantine's words
   Outcome outcome_;
   std::vector<Entrant> entrants_;
   std::optional<Gate> gate_;
