@@ -262,7 +262,7 @@ Ceilings ceilings_of(const Facts& facts) {
 /// A cache in memory, and what the log said.
 struct Cached : ::testing::Test {
   Cached() {
-    before = set_log_sink([this](LogLevel, std::string_view text) { log += text; }, LogLevel::warning);
+    before = set_log_sink([this](LogLevel, std::string_view line) { log += line; }, LogLevel::warning);
     EXPECT_TRUE(cache_ceilings("cache", facts, ceilings_of(facts), files));
     text = *files.read(file());
   }

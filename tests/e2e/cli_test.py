@@ -175,6 +175,13 @@ class Cli(Case):
         self.assertNotIn("null", self.run_furlong("devices").stdout)
         self.assertIn("null", self.run_furlong("devices", "--all").stdout)
 
+    def test_ceilings_are_of_a_real_device(self):
+        for wanted, words in ((["--device", "host:0"], "--device goes with --ceilings"), (["--again"], "--again goes with --ceilings"),
+                              (["--ceilings", "--device", "sim:0"], "is simulated")):
+            run = self.run_furlong("devices", *wanted)
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assertIn(words, run.stderr)
+
     def test_doctor_fits_a_terminal(self):
         lines = self.run_furlong("doctor").stdout.splitlines()
         for line in lines:
