@@ -256,7 +256,7 @@ class Proof:
             if any(variants[name].get("rate") is None for name in ("base", "b128")):
                 missed.append("the healthy variants were not timed")
             reopened = [float(found) for note in document["notes"]
-                        for found in re.findall(r"open again after ([\d.]+) s", note)]
+                        for found in re.findall(r"(?:open|ready) again after ([\d.]+) s", note)]
             if reopened:
                 row["recover_s"] = reopened[0]
                 section["metrics"][f"fault_{fault}_recover_s"] = reopened[0]
