@@ -7,6 +7,7 @@
 #include "furlong/base/json.h"
 #include "furlong/base/os/paths.h"
 #include "furlong/base/text.h"
+#include "furlong/select/select.h"
 
 namespace furlong::app {
 
@@ -84,38 +85,16 @@ Result<std::vector<std::pair<std::string, lattice::Value>>> problem_values(
   return values;
 }
 
-lattice::Environment device_facts(const device::Facts& facts) {
-  std::int64_t sm = 0;
-  if (facts.silicon.arch.starts_with("sm_")) {
-    if (auto parsed = parse_integer(std::string_view(facts.silicon.arch).substr(3))) sm = *parsed;
-  }
-  return {
-      {"device.backend", lattice::Value(facts.backend)},
-      {"device.vendor", lattice::Value(facts.silicon.vendor)},
-      {"device.arch", lattice::Value(facts.silicon.arch)},
-      {"device.sm", lattice::Value(sm)},
-      {"device.warp", lattice::Value(facts.warp)},
-      {"device.max_threads", lattice::Value(facts.max_threads_per_block)},
-      {"device.shared_bytes", lattice::Value(static_cast<std::int64_t>(facts.max_shared_bytes))},
-      {"device.multiprocessors", lattice::Value(facts.silicon.multiprocessors)},
-      {"device.memory_mib", lattice::Value(static_cast<std::int64_t>(facts.silicon.memory_bytes >> 20))},
-  };
-}
+lattice::Environment device_facts(const device::Facts& facts) { return expression_facts(facts); }
 
 Result<std::string> choose_language(const program::Program& program, const device::Facts& facts) {
-  std::vector<std::string> device_languages, program_languages;
-  for (const device::Language language : facts.languages)
-    device_languages.emplace_back(device::language_name(language));
   const char* emulate = std::getenv("FURLONG_EMU");
-  if (facts.backend == "host" && emulate && std::string_view(emulate) == "1")
-    device_languages.insert(device_languages.begin(), "cuda");
-  for (const auto& edition : program.editions) program_languages.push_back(edition.language);
-  for (const std::string& language : device_languages)
-    if (program.edition(language)) return language;
-  return fail(
-      Code::invalid,
-      "program '{}' is written in {}; device {} runs {}. Choose another with --device (furlong devices)",
-      program.name, join(program_languages, ", "), facts.address(), join(device_languages, ", "));
+  if (facts.backend == "host" && emulate && std::string_view(emulate) == "1" && program.edition("cuda"))
+    return "cuda";
+  auto language = common_language(program, facts);
+  if (language) return language;
+  return fail(language.error().code(), "{}. Choose another with --device (furlong devices)",
+              language.error().text());
 }
 
 std::string absent_mend(device::Driver& driver) {

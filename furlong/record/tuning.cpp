@@ -85,6 +85,11 @@ int compare_drivers(std::string_view a, std::string_view b) {
   return 0;
 }
 
+std::string_view card_way(const TuningCard& card, const TuningQuery& query) {
+  const std::size_t way = way_of(card, query);
+  return way < ways.size() ? ways[way] : std::string_view();
+}
+
 bool races_now(const TuningRow& row, std::uint64_t prepare) {
   if (row.race) return true;
   return row.race_every_n > 0 && prepare % static_cast<std::uint64_t>(row.race_every_n) == 0;

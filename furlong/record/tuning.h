@@ -16,6 +16,16 @@ namespace furlong::record {
 
 inline constexpr int tuning_schema = 1;
 
+/// What one race found at one problem size. Gains are over base in percent.
+struct TuningSize {
+  ProgramClass problem;  ///< the parameters and their values; never empty
+  std::string variant;   ///< the winner; "base" where nothing beat it
+  std::optional<double> rate, base_rate;
+  std::vector<std::pair<std::string, double>> gains_pct;  ///< of every variant that was timed, by name
+  std::string extra;                                      ///< unknown keys, kept as in RaceRecord
+  bool operator==(const TuningSize&) const = default;
+};
+
 /// What a card does for one program, or for one class of it.
 struct TuningRow {
   std::string program = "lottery";
@@ -31,7 +41,9 @@ struct TuningRow {
   std::string by;          ///< "mhs", "mhw", "rate", "energy"
   int race_every_n = 20;   ///< of a pinned row: one prepare in so many races all the same; 0: none does
   std::string min_driver;  ///< the row holds from this driver on; empty: always
-  std::string extra;       ///< unknown keys, kept as in RaceRecord
+  std::string source;      ///< hash of the program that was raced (Program::source_hash); empty: not stated
+  std::vector<TuningSize> sizes;  ///< the winners by problem size, none twice; may be empty
+  std::string extra;              ///< unknown keys, kept as in RaceRecord
   bool operator==(const TuningRow&) const = default;
 };
 
@@ -53,7 +65,8 @@ struct Tuning {
 };
 
 /// `invalid` names `name` and the key; `incompatible` another schema. Two rows for one program and class of a
-/// card, a row that says `race: false` and names no variant, and an empty variant name are `invalid`.
+/// card, a row that says `race: false` and names no variant, two sizes of one problem, and an empty variant
+/// name are `invalid`.
 Result<Tuning> tuning_from_json(const Json& object, std::string_view name);
 Result<Tuning> parse_tuning(std::string_view text, std::string_view name);
 /// Cards by key, rows by program and class: the same content gives the same JSON, whatever the order it was
@@ -86,6 +99,9 @@ struct TuningMatch {
 /// silicon never matches by name. Within a card the row whose class has the most features wins; a row without
 /// a class holds for every class. Rows whose min_driver is newer than the query's driver are passed over.
 TuningMatch find_tuning(const Tuning& tuning, const TuningQuery& query);
+
+/// By what `card` is the query's card: "silicon", "key", "alias", "label"; empty when it is not.
+std::string_view card_way(const TuningCard& card, const TuningQuery& query);
 
 /// Whether a worker races at its `prepare`-th prepare (counted from 1): always when the row says so, else one
 /// time in race_every_n.

@@ -1,6 +1,7 @@
 // The tuning file as JSON, and back.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -24,6 +25,40 @@ bool is_lottery_class(const ProgramClass& features) {
          is_count(features[0].second) && is_count(features[1].second);
 }
 
+Json size_to_json(const TuningSize& size) {
+  Json object = Json::object();
+  object["problem"] = class_to_json(size.problem);
+  object["variant"] = size.variant;
+  if (size.rate) object["rate"] = *size.rate;
+  if (size.base_rate) object["base_rate"] = *size.base_rate;
+  auto gains = size.gains_pct;
+  std::ranges::sort(gains);
+  Json members = Json::object();
+  for (const auto& [variant, gain] : gains) members[variant] = gain;
+  object["gains_pct"] = std::move(members);
+  add_unknown(object, size.extra);
+  return object;
+}
+
+// By the values of the parameters, in their order; the text tells apart what those do not.
+auto size_key(const TuningSize& size) {
+  std::vector<double> numbers;
+  for (const auto& [name, value] : size.problem)
+    numbers.push_back(value.integer() != nullptr    ? static_cast<double>(*value.integer())
+                      : value.floating() != nullptr ? *value.floating()
+                                                    : 0);
+  return std::pair(std::move(numbers), json_line(class_to_json(size.problem)));
+}
+
+void put_sizes(Json& object, const TuningRow& row) {
+  std::vector<const TuningSize*> sizes;
+  for (const TuningSize& size : row.sizes) sizes.push_back(&size);
+  std::ranges::sort(sizes, {}, [](const TuningSize* size) { return size_key(*size); });
+  Json elements = Json::array();
+  for (const TuningSize* const size : sizes) elements.push_back(size_to_json(*size));
+  object["sizes"] = std::move(elements);
+}
+
 void put_row(Json& object, const TuningRow& row) {
   // The lottery's figures have kept their own names.
   const bool plain = row.program != lottery;
@@ -44,6 +79,8 @@ void put_row(Json& object, const TuningRow& row) {
   if (!row.by.empty()) object["by"] = row.by;
   if (row.race_every_n != TuningRow().race_every_n) object["race_every_n"] = row.race_every_n;
   if (!row.min_driver.empty()) object["min_driver"] = row.min_driver;
+  if (!row.source.empty()) object["source"] = row.source;
+  if (!row.sizes.empty()) put_sizes(object, row);
 }
 
 // Which of the card's three places a row is written to.
@@ -102,7 +139,44 @@ Json card_to_json(const TuningCard& card) {
 
 bool has_row(JsonObject& object) {
   return object.value("variant") != nullptr || object.value("race") != nullptr ||
-         object.value("candidates") != nullptr;
+         object.value("candidates") != nullptr || object.value("sizes") != nullptr;
+}
+
+Result<TuningSize> read_size(const Json& json, std::string where) {
+  JsonObject object(json, std::move(where));
+  TuningSize size;
+  object.require({"problem", "variant"});
+  if (const Json* const problem = object.object("problem")) {
+    FURLONG_TRY(size.problem, class_from_json(*problem, object.path("problem")));
+    if (size.problem.empty()) object.keep(fail(Code::invalid, "{} is empty", object.path("problem")));
+  }
+  object.text("variant", size.variant);
+  object.number("rate", size.rate, 0);
+  object.number("base_rate", size.base_rate, 0);
+  if (const Json* const gains = object.object("gains_pct"))
+    for (const auto& [variant, gain] : gains->items()) {
+      if (!gain.is_number() || !(gain.get<double>() > -100) || !std::isfinite(gain.get<double>()))
+        return fail(Code::invalid, "{}.{} is no number over -100", object.path("gains_pct"), variant);
+      size.gains_pct.emplace_back(variant, gain.get<double>());
+    }
+  FURLONG_CHECK(object.status());
+  if (size.variant.empty()) return fail(Code::invalid, "{} is empty", object.path("variant"));
+  size.extra = object.unknown();
+  return size;
+}
+
+Status read_sizes(JsonObject& object, TuningRow& row) {
+  const Json* const sizes = object.array("sizes");
+  if (sizes == nullptr) return {};
+  for (std::size_t i = 0; i < sizes->size(); ++i) {
+    const std::string where = fmt::format("{}[{}]", object.path("sizes"), i);
+    FURLONG_TRY(TuningSize size, read_size((*sizes)[i], where));
+    for (const TuningSize& other : row.sizes)
+      if (same_class(other.problem, size.problem))
+        return fail(Code::invalid, "{}: a second entry for {}", where, class_text(size.problem));
+    row.sizes.push_back(std::move(size));
+  }
+  return {};
 }
 
 void read_row(JsonObject& object, TuningRow& row) {
@@ -124,6 +198,8 @@ void read_row(JsonObject& object, TuningRow& row) {
   object.text("by", row.by);
   object.integer("race_every_n", row.race_every_n);
   object.text("min_driver", row.min_driver);
+  object.text("source", row.source);
+  if (Status sizes = read_sizes(object, row); !sizes) object.keep(std::move(sizes).error());
   if (row.program.empty()) object.keep(fail(Code::invalid, "{} is empty", object.path("program")));
   if (!row.race && row.variant.empty())
     object.keep(

@@ -45,7 +45,7 @@ TEST(TuningFile, TheGoldenFileIsReadAndWrittenByteForByte) {
   EXPECT_EQ(card.key, "NVIDIA_GeForce_RTX_5090");
   EXPECT_EQ(card.silicon->hash, "9c1f0a5b7d3e2f46");
   EXPECT_THAT(card.aliases, ElementsAre("GeForce_RTX_5090"));
-  ASSERT_EQ(card.rows.size(), 3u);
+  ASSERT_EQ(card.rows.size(), 4u);
   EXPECT_EQ(card.rows[0].variant, "u2-ldg");
   EXPECT_TRUE(card.rows[0].race);
   EXPECT_THAT(card.rows[0].candidates, ElementsAre("u2-ldg", "ldg", "base"));
@@ -59,6 +59,14 @@ TEST(TuningFile, TheGoldenFileIsReadAndWrittenByteForByte) {
   EXPECT_EQ(card.rows[1].min_driver, "580.65");
   EXPECT_EQ(card.rows[2].program, "gemv");
   EXPECT_EQ(card.rows[2].rate, 1480);
+  const TuningRow& reduction = card.rows[3];
+  EXPECT_EQ(reduction.program, "reduction");
+  EXPECT_EQ(reduction.source, "3b0f8a5c6d1e2f47");
+  ASSERT_EQ(reduction.sizes.size(), 2u);
+  EXPECT_EQ(reduction.sizes[1].problem, (ProgramClass{{"n", 268435456}}));
+  EXPECT_EQ(reduction.sizes[1].variant, "w4-u4");
+  EXPECT_EQ(reduction.sizes[1].rate, 1.55e12);
+  EXPECT_THAT(reduction.sizes[1].gains_pct, ElementsAre(std::pair("w4", 5.1), std::pair("w4-u4", 6.9)));
   EXPECT_EQ(print(tuning), golden());
   EXPECT_THAT(system_files().read("docs/formats/tuning.md").value(), HasSubstr(golden()));
 }
@@ -135,6 +143,19 @@ TEST(TuningFile, WhatIsWrongIsNamed) {
             "invalid: t.json.cards.A.programs[0].program: a second row for program lottery and class any");
   EXPECT_EQ(card(R"("variant":"a","race_every_n":-1)"),
             "invalid: t.json.cards.A.race_every_n is -1: must be from 0 to 2147483647");
+  const auto sizes = [&](std::string_view elements) {
+    return card(fmt::format(R"("programs":[{{"program":"p","sizes":[{}]}}])", elements));
+  };
+  const std::string size = "invalid: t.json.cards.A.programs[0].sizes[";
+  EXPECT_EQ(sizes(R"({"problem":{"n":1},"variant":"u"},{"variant":"u"})"), size + "1].problem is missing");
+  EXPECT_EQ(sizes(R"({"problem":{},"variant":"u"})"), size + "0].problem is empty");
+  EXPECT_EQ(sizes(R"({"problem":{"n":1},"variant":""})"), size + "0].variant is empty");
+  EXPECT_EQ(sizes(R"({"problem":{"n":[]},"variant":"u"})"),
+            size + "0].problem.n must be a number, a word or a boolean");
+  EXPECT_EQ(sizes(R"({"problem":{"n":1},"variant":"u","gains_pct":{"u":-100}})"),
+            size + "0].gains_pct.u is no number over -100");
+  EXPECT_EQ(sizes(R"({"problem":{"n":1},"variant":"u"},{"problem":{"n":1},"variant":"v"})"),
+            size + "1]: a second entry for n=1");
   EXPECT_EQ(card(R"("program":"")"), "invalid: t.json.cards.A.program is empty");
   EXPECT_EQ(card(R"("silicon":[])"), "invalid: t.json.cards.A.silicon must be an object, not array");
 }

@@ -48,6 +48,21 @@ class Install(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertRegex(run.stdout, r"base|u8")
 
+    def test_select_example_builds_and_chooses(self):
+        build = os.path.join(self.folder.name, "select")
+        environment = {**os.environ, "FURLONG_CACHE_DIR": os.path.join(self.folder.name, "cache")}
+        subprocess.run(["cmake", "-S", os.path.join(SOURCE, "examples/select-cuda"), "-B", build, "-G", "Ninja",
+                        f"-DCMAKE_PREFIX_PATH={self.prefix}"], check=True, capture_output=True)
+        subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
+        tuning = os.path.join(self.folder.name, "tuning.json")
+        with open(tuning, "w", encoding="utf-8") as file:
+            file.write('{"schema": 1, "cards": {}}')
+        run = subprocess.run([os.path.join(build, "select-cuda"), os.path.join(SOURCE, "examples/reduction/reduction.toml"), tuning,
+                              "100003"], capture_output=True, text=True, env=environment, timeout=120)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertIn("base: " + tuning + " has no card of this vendor and back end", run.stdout)
+        self.assertIn("right: ", run.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -143,6 +143,24 @@ inline RaceRecord random_record(Random& random) {
   return record;
 }
 
+/// In the order in which it is printed, as all that it holds.
+inline std::vector<TuningSize> random_sizes(Random& random) {
+  std::vector<TuningSize> sizes;
+  for (std::uint64_t n = random.below(4), i = 1; i <= n; ++i) {
+    TuningSize size;
+    size.problem = {{"n", static_cast<std::int64_t>(i * 1000 + random.below(1000))},
+                    {"type", random_text(random)}};
+    size.variant = random_name(random);
+    size.rate = maybe_number(random);
+    size.base_rate = maybe_number(random);
+    for (std::uint64_t k = random.below(3), at = 0; at < k; ++at)
+      size.gains_pct.emplace_back(std::to_string(at) + random_text(random), random.uniform() * 20 - 10);
+    if (random.below(4) == 0) size.extra = R"({"later":1})";
+    sizes.push_back(std::move(size));
+  }
+  return sizes;
+}
+
 inline TuningRow random_row(Random& random) {
   TuningRow row;
   row.variant = random_name(random);
@@ -159,6 +177,8 @@ inline TuningRow random_row(Random& random) {
   row.by = random.below(2) == 0 ? "mhs" : "";
   row.race_every_n = random.below(2) == 0 ? 20 : static_cast<int>(random.below(50));
   if (random.below(3) == 0) row.min_driver = "580.95.05";
+  if (random.below(3) == 0) row.source = random_text(random);
+  if (random.below(2) == 0) row.sizes = random_sizes(random);
   if (random.below(4) == 0) row.extra = R"({"later":[true]})";
   return row;
 }
