@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
     Access, Mistakes,
     ::testing::Values(
         Mistake{"bytes = \"n * 8\"", "bytes = \"n * 8\"\naccess = \"random\"\ndataset = \"n\"",
-                "add.toml:46:10: access is 'random', did you mean 'random4'?"},
+                "add.toml:46:10: access cannot be 'random', did you mean 'random4'?"},
         Mistake{"bytes = \"n * 8\"", "bytes = \"n * 8\"\naccess = \"random4\"",
                 "add.toml:46:1: random access needs 'dataset', the bytes of the region that is read"},
         Mistake{"bytes = \"n * 8\"", "access = \"random4\"\ndataset = \"n\"",

@@ -89,16 +89,21 @@ TEST(BudgetHint, OnlyWhereMoreTimeWouldTellMore) {
 /// A program with a rate in M/s, for tables.
 program::Instance tiny() {
   FakeFiles files;
-  const auto program = program::parse_program(R"(format = 1
+  auto program = program::parse_program(R"(format = 1
 [program]
 name = "tiny"
 [source.host]
-text = "void tiny(const furlong_block&) {}"
+text = "void tiny(const furlong_block&, int* y) {}"
 entry = "tiny"
 [problem]
 n = 1000000
 [launch]
 grid = 1
+[[argument]]
+name = "y"
+type = "i32"
+size = "n"
+direction = "out"
 [work]
 unit = "element"
 amount = "n"
@@ -108,7 +113,7 @@ rate_scale = 1e6
 name = "U"
 values = [1, 2, 4]
 )",
-                                              "tiny.toml", "/nowhere", files);
+                                        "tiny.toml", "/nowhere", files);
   EXPECT_TRUE(program) << program.error().text();
   auto instance = program::Instance::make(*program, "host", {}, {});
   EXPECT_TRUE(instance) << instance.error().text();
