@@ -8,6 +8,7 @@
 #include "furlong/base/os/clock.h"
 #include "furlong/base/text.h"
 #include "furlong/device/ceilings.h"
+#include "furlong/race/ceiling.h"
 
 namespace furlong::bench {
 namespace {
@@ -99,23 +100,19 @@ class CellRace {
     const double took_s = 1e-3 * (system_clock().now_ms() - before);
     if (!outcome.variants[0].rate && bench_.smoke()) return std::numeric_limits<double>::quiet_NaN();
     if (!outcome.variants[0].rate) return fail(Code::internal, "base was not timed: {}", outcome.sentence);
-    report(cell, ceilings, outcome, took_s);
-    return share_of(outcome.variants[outcome.winner], cell, ceilings);
+    FURLONG_TRY(const auto work, instance.work(points[0]));
+    const std::optional<race::Ceiling> ceiling = race::ceiling_of(work, ceilings);
+    report(cell, ceiling, outcome, took_s);
+    return share_of(outcome.variants[outcome.winner], ceiling);
   }
 
  private:
-  /// Seconds of a hash at the ceilings of its loads, times hashes a second.
-  static double share_of(const race::VariantOutcome& variant, const Cell& cell,
-                         const device::Ceilings& ceilings) {
-    const auto rate = [&](device::CeilingKind kind) {
-      return ceilings.rate(kind, bytes_of(cell)).value_or(std::numeric_limits<double>::quiet_NaN());
-    };
-    const double narrow = static_cast<double>(cell.loads - cell.wide) / rate(device::CeilingKind::random4);
-    const double wide = static_cast<double>(cell.wide) / rate(device::CeilingKind::random16);
-    return *variant.rate * (narrow + wide);
+  /// As a race's own report divides.
+  static double share_of(const race::VariantOutcome& variant, const std::optional<race::Ceiling>& ceiling) {
+    return ceiling ? *variant.rate / ceiling->rate : std::numeric_limits<double>::quiet_NaN();
   }
 
-  void report(const Cell& cell, const device::Ceilings& ceilings, const race::Outcome& outcome,
+  void report(const Cell& cell, const std::optional<race::Ceiling>& ceiling, const race::Outcome& outcome,
               double took_s) {
     const race::VariantOutcome& base = outcome.variants[0];
     const race::VariantOutcome* fastest = &base;
@@ -128,8 +125,8 @@ class CellRace {
     bench_.row({name,
                 {{"base_mhs", *base.rate / 1e6},
                  {"winner_mhs", *winner.rate / 1e6},
-                 {"base_share", share_of(base, cell, ceilings)},
-                 {"winner_share", share_of(winner, cell, ceilings)},
+                 {"base_share", share_of(base, ceiling)},
+                 {"winner_share", share_of(winner, ceiling)},
                  {"gain_pct", outcome.winner == 0 ? 0 : 100 * winner.gain},
                  {"low_pct", outcome.winner == 0 ? 0 : 100 * winner.low},
                  {"high_pct", outcome.winner == 0 ? 0 : 100 * winner.high},
@@ -150,7 +147,7 @@ class CellRace {
                                     {"variants", std::move(variants)}});
     say(fmt::format("lottery {} {}/{}: base {:.2f} MH/s ({:.1f}% of the ceiling); {} [{:.1f} s]",
                     size_text(bytes_of(cell)), cell.loads, cell.wide, *base.rate / 1e6,
-                    100 * share_of(base, cell, ceilings), outcome.sentence, took_s));
+                    100 * share_of(base, ceiling), outcome.sentence, took_s));
   }
 
   Bench& bench_;

@@ -272,6 +272,8 @@ class Proof:
                 row["second_exit"] = again["exit"]
                 if again["exit"] != "quarantined":
                     missed.append(f"the second race tried it again: '{again['exit']}'")
+            if fault == "late" and not reopened:
+                missed.append("the time to recover was not told")
             section["rows"].append(row)
             section["missed"] += [f"{fault}: {what}" for what in missed]
             say(f"{fault}: {row['exit']}: {row['why']}; " +

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "furlong/base/log.h"
 #include "furlong/base/text.h"
 
 namespace furlong::device {
@@ -120,6 +121,16 @@ std::vector<Registry::Listed> Registry::list() const {
 }
 
 Result<std::unique_ptr<Device>> Registry::open_best() const {
+  // A card that lists and does not open (no compiler, another's in exclusive mode) must not hide one that
+  // does.
+  std::vector<std::string> passed_over;
+  const auto opens = [&](Driver& driver, int index) -> std::unique_ptr<Device> {
+    auto device = driver.open(index);
+    if (device) return *std::move(device);
+    passed_over.push_back(fmt::format("{}:{}: {}", driver.name(), index, device.error().text()));
+    log_warning("{}:{} is passed over: {}", driver.name(), index, device.error().text());
+    return nullptr;
+  };
   Driver* fallback = nullptr;
   int fallback_index = 0;
   for (std::string_view backend : kPreference) {
@@ -129,13 +140,19 @@ Result<std::unique_ptr<Device>> Registry::open_best() const {
     if (!devices) continue;
     // OpenCL often lists the CPU (PoCL) before the cards.
     for (const Facts& facts : *devices) {
-      if (!facts.runs_on_host_cpu) return driver->open(facts.index);
+      if (!facts.runs_on_host_cpu) {
+        if (auto device = opens(*driver, facts.index)) return device;
+        continue;
+      }
       if (fallback != nullptr) continue;
       fallback = driver;
       fallback_index = facts.index;
     }
   }
-  if (fallback != nullptr) return fallback->open(fallback_index);
+  if (fallback != nullptr) {
+    if (auto device = opens(*fallback, fallback_index)) return device;
+  }
+  if (!passed_over.empty()) return fail(Code::unavailable, "no device opens ({})", join(passed_over, "; "));
   return fail(Code::unavailable, "no device was found ({})", what_is_there(list()));
 }
 

@@ -22,10 +22,10 @@ class Registry {
   };
   std::vector<Listed> list() const;
 
-  /// "opencl:0", "host" (= host:0), or "" / "auto": the first card, else the first device (the CPU), of the
-  /// first back end in this order of preference: cuda, metal, opencl, host (sim and null only by name).
-  /// Errors: `invalid` for a malformed address, `unavailable` with what is there for an absent one; for a
-  /// name that people use for cards
+  /// "opencl:0", "host" (= host:0), or "" / "auto": the first card that opens, else the first device (the
+  /// CPU), of the first back end in this order of preference: cuda, metal, opencl, host (sim and null only by
+  /// name). Errors: `invalid` for a malformed address, `unavailable` with what is there for an absent one;
+  /// for a name that people use for cards
   /// ("hip", "rocm", "metal", "vulkan", "level-zero", "cpu", …) it says which back end serves those.
   Result<std::unique_ptr<Device>> open(std::string_view address) const;
 

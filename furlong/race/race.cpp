@@ -454,12 +454,19 @@ Result<Outcome> run(const program::Instance& instance, std::span<const lattice::
     Earlier next = earlier;
     Fallen took;
     const bool lost = !outcome && race->lost_device(next, took);
+    // A driver whose device is gone may block in giving up what was on it.
+    if (lost && context.hand != nullptr)
+      context.hand->take(static_cast<std::uint32_t>(Holding::lost), took.variant + "\n" + took.why,
+                         3 * context.hand_limit_s);
     race.reset();
     if (!lost || !context.reopen) return outcome;
     if (context.kept != nullptr) *context.kept = {};
     const double before = context.clock->now_ms();
     auto device = context.reopen(took);
-    if (!device) return std::move(device).error().with(outcome.error().text());
+    if (context.hand != nullptr) context.hand->drop();
+    if (!device)
+      return fail(outcome.error().code(), "{}, and it cannot be opened again in this process: {}; race again",
+                  outcome.error().text(), device.error().text());
     next.notes.push_back(fmt::format("{}; it was open again after {:.1f} s, and the race began anew",
                                      outcome.error().message(), 1e-3 * (context.clock->now_ms() - before)));
     if (current.host == current.device) current.host = *device;

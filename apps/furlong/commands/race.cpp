@@ -213,13 +213,13 @@ Result<race::Outcome> race_once(Stage& stage, const program::Instance& instance,
   context.hand_limit_s = options.trial_timeout_s;
   context.fallen = attempt.fallen;
   context.reopen = [&stage, &attempt, address = stage.device->facts().address()](
-                       const race::Fallen& took) -> Result<device::Device*> {
+                       const race::Fallen&) -> Result<device::Device*> {
     stage.device.reset();  // before it is opened again: some cards are held by one process, or one context
     const Status opened = open(stage, address);
     if (opened) return stage.device.get();
     if (attempt.hand == nullptr) return opened.error();
-    // The platform answers nothing more in this process: the guard begins anew in another.
-    attempt.hand->take(static_cast<std::uint32_t>(race::Holding::lost), took.variant + "\n" + took.why, 60);
+    // The platform answers nothing more in this process. Its hand holds who took the device, so that the
+    // guard begins anew in another process without that variant.
     std::_Exit(exit_failed);
   };
   stage.simulation.attach(instance);
@@ -330,7 +330,7 @@ class Outputs {
 
 /// All races of the command, in this process.
 Result<int> run_here(const Arguments& arguments, race::Options options, const std::vector<Problem>& problems,
-                     const Attempt& attempt) {
+                     Attempt attempt) {
   int code = exit_ok;
   Stage stage;
   const std::stop_token stop = stop_on_interrupt();
@@ -348,6 +348,7 @@ Result<int> run_here(const Arguments& arguments, race::Options options, const st
     FURLONG_TRY(const auto instance, program::Instance::make(stage.program, stage.language, problems[i],
                                                              device_facts(stage.device->facts())));
     auto outcome = race_once(stage, instance, problems[i], options, arguments, attempt, progress, stop);
+    for (race::Fallen& fallen : attempt.fallen) fallen.at_ms.reset();  // told by the first race that follows
     progress.clear();
     if (stop.stop_requested()) {
       print_err("furlong race: stopped\n");
@@ -427,6 +428,8 @@ Result<int> run_guarded_races(const Arguments& arguments, const race::Options& o
     print_err(
         fmt::format("furlong race: '{}' ended the race's process ({}); the race begins anew without it\n",
                     fallen.variant, fallen.why));
+    for (race::Fallen& earlier : attempt.fallen)
+      earlier.at_ms.reset();  // its time was told, or lost with this one
     attempt.fallen.push_back(std::move(fallen));
     attempt.recorded = std::max<std::size_t>(attempt.recorded, end.milestone);
     const double used_s = 1e-3 * (system_clock().now_ms() - start_ms);

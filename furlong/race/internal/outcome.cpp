@@ -63,6 +63,7 @@ void Race::share_with_duplicates() {
     copy.error_ratio = timed->error_ratio;
     copy.energy_j_per_unit = timed->energy_j_per_unit;
     copy.power_w = timed->power_w;
+    copy.occupancy = timed->occupancy;
     if (timed->exit != Exit::none) copy.why += fmt::format(" ({})", timed->why);
   }
 }

@@ -37,9 +37,11 @@ Result<Api> bind(const Library& library) {
   return api;
 }
 
+constexpr const char* kUsualFile = "libcuda.so.1";
+
 std::string driver_file() {
   const char* chosen = std::getenv("FURLONG_CUDA_DRIVER");
-  return chosen != nullptr && *chosen != '\0' ? chosen : "libcuda.so.1";
+  return chosen != nullptr && *chosen != '\0' ? chosen : kUsualFile;
 }
 
 Code code_of(Status32 code) {
@@ -138,10 +140,8 @@ std::string_view start_advice(Status32 code) {
   }
 }
 
-bool loses_context(Status32 code) {
+bool blames_kernel(Status32 code) {
   switch (code) {
-    case kInvalidContext:
-    case kEccUncorrectable:
     case kIllegalAddress:
     case kLaunchTimeout:
     case kAssert:
@@ -151,10 +151,24 @@ bool loses_context(Status32 code) {
     case kInvalidAddressSpace:
     case kInvalidPc:
     case kLaunchFailed:
-    case kUnknown:
       return true;
     default:
       return false;
+  }
+}
+
+bool loses_context(Status32 code) {
+  switch (code) {
+    case kInvalidContext:
+    case kEccUncorrectable:
+    case kNvlinkUncorrectable:
+    case kContextDestroyed:
+    case kContained:
+    case kMpsClientEnded:
+    case kUnknown:
+      return true;
+    default:
+      return blames_kernel(code);
   }
 }
 
@@ -186,7 +200,11 @@ Result<const Api*> load_driver() {
   static std::optional<Api> loaded;
   const std::lock_guard lock(mutex);
   if (!loaded) {
-    Result<Api> bound = bind_driver(driver_file());
+    const std::string file = driver_file();
+    Result<Api> bound = bind_driver(file);
+    if (!bound && file != kUsualFile)
+      return std::move(bound).error().with(
+          "opening $FURLONG_CUDA_DRIVER (unset it for the installed driver)");
     if (!bound && bound.error().code() == Code::unavailable) {
       return fail(Code::unavailable,
                   "NVIDIA's driver is not here ({}): install it to use a card through CUDA",

@@ -36,12 +36,14 @@ enum : Status32 {
   kInvalidContext = 201,
   kNoBinaryForCard = 209,
   kEccUncorrectable = 214,
+  kNvlinkUncorrectable = 220,
   kUnsupportedPtxVersion = 222,
   kInvalidHandle = 400,
   kNotFound = 500,
   kIllegalAddress = 700,
   kOutOfResources = 701,
   kLaunchTimeout = 702,
+  kContextDestroyed = 709,
   kAssert = 710,
   kHardwareStackError = 714,
   kIllegalInstruction = 715,
@@ -49,11 +51,13 @@ enum : Status32 {
   kInvalidAddressSpace = 717,
   kInvalidPc = 718,
   kLaunchFailed = 719,
+  kContained = 721,
   kNotPermitted = 800,
   kNotSupported = 801,
   kSystemNotReady = 802,
   kDriverMismatch = 803,
   kCompatNotSupported = 804,
+  kMpsClientEnded = 809,
   kUnknown = 999,
 };
 
@@ -188,6 +192,8 @@ std::string_view start_advice(Status32 code);
 Error error_of(const Api& api, Status32 code, std::string_view doing);
 /// The same for a launch that the driver refuses: `invalid` for its shape or arguments.
 Error launch_error(const Api& api, Status32 code, std::string_view doing);
+/// Whether a kernel's own doing brings this code: a wild access, a trap, an assert, a time limit.
+bool blames_kernel(Status32 code);
 /// Whether the context is gone after this code, with every buffer and module in it.
 bool loses_context(Status32 code);
 

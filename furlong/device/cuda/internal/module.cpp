@@ -71,6 +71,9 @@ Status CudaModule::load_image(const CompileRequest& request, const Cubin& cubin)
   facts_.code_hash = cubin.code_hash;
   facts_.compile_ms = cubin.compile_ms;
   facts_.spill_bytes = cubin.spill_bytes;
+  if (cubin.lowered.size() != request.entries.size())
+    return fail(Code::internal, "'{}': the compiler named {} kernels of {}", request.name,
+                cubin.lowered.size(), request.entries.size());
   for (std::size_t i = 0; i < request.entries.size(); ++i) {
     FURLONG_CHECK(add_entry(request.entries[i], cubin.lowered[i], request));
   }

@@ -56,7 +56,7 @@ Status Session::set_up() {
 
 Session::~Session() {
   if (context_ == nullptr) return;
-  // After a fault the driver refuses all but destroying the context, which frees what was in it.
+  // After a fault the driver refuses all but destroying the context.
   if (api_.set_context(context_) == kSuccess) {
     if (stream_ != nullptr) (void)api_.wait_stream(stream_);
     for (Staging& piece : staging_) {
@@ -71,17 +71,20 @@ Session::~Session() {
 }
 
 Status Session::enter() {
-  if (lost_) {
-    return fail(Code::unavailable, "the context of {} is lost ({}): open the device again", address_,
-                api_.name_of(lost_by_));
+  if (const Status32 by = lost_by_; by != kSuccess) {
+    return fail(blames_kernel(by) ? Code::unavailable : Code::denied,
+                "the context of {} is lost ({}): go on in a new process", address_, api_.name_of(by));
   }
   const Status32 code = api_.set_context(context_);
   return code == kSuccess ? Status() : Status(failed(code, fmt::format("using {}", address_)));
 }
 
 Error Session::failed(Status32 code, std::string_view doing) {
-  if (loses_context(code) && !lost_.exchange(true)) lost_by_ = code;
-  return error_of(api_, code, doing);
+  Status32 none = kSuccess;
+  if (loses_context(code)) lost_by_.compare_exchange_strong(none, code);
+  const Error error = error_of(api_, code, doing);
+  const bool told = error.code() == Code::exhausted || error.code() == Code::incompatible;
+  return blames_kernel(code) || told ? error : Error(Code::denied, error.message());
 }
 
 std::uint64_t Session::trim_pool() {
@@ -111,7 +114,7 @@ Result<Address> Session::take(std::size_t bytes) {
   const std::lock_guard lock(pool_mutex_);
   const std::uint64_t limit = limit_;
   if (limit != 0 && (bytes > limit || used_ > limit - bytes)) {
-    return no_memory(bytes, " under the device's memory limit");
+    return no_memory(bytes, " under the limit that was set for this process");
   }
   if (bytes > total_bytes_) return no_memory(bytes, "");
   const std::size_t whole = rounded(bytes);
@@ -122,6 +125,7 @@ Result<Address> Session::take(std::size_t bytes) {
     used_ += bytes;
     return address;
   }
+  if (limit != 0 && used_ + pooled_ > limit - bytes) trim_pool();  // what is kept counts too
   Address address = 0;
   Status32 code = api_.allocate(&address, whole);
   if (code == kOutOfMemory && trim_pool() > 0) code = api_.allocate(&address, whole);
@@ -136,7 +140,7 @@ void Session::give(Address address, std::size_t bytes) {
   const std::size_t whole = rounded(bytes);
   const std::lock_guard lock(pool_mutex_);
   used_ -= bytes;
-  if (lost_ || api_.set_context(context_) != kSuccess) return;  // it goes with the context
+  if (lost() || api_.set_context(context_) != kSuccess) return;  // it goes with the context
   if (pooled_ + whole <= kPoolBytes) {
     pool_.emplace(whole, address);
     pooled_ += whole;
@@ -145,17 +149,14 @@ void Session::give(Address address, std::size_t bytes) {
   }
 }
 
-Status Session::make_staging() {
+bool Session::make_staging() {
   for (Staging& piece : staging_) {
-    if (piece.bytes != nullptr) continue;
-    if (const Status32 code = api_.allocate_pinned(&piece.bytes, kStagingBytes, 0); code != kSuccess) {
+    if (piece.bytes == nullptr && api_.allocate_pinned(&piece.bytes, kStagingBytes, 0) != kSuccess)
       piece.bytes = nullptr;
-      return failed(code, "pinning host memory for transfers");
-    }
-    if (const Status32 code = api_.create_event(&piece.done, 0); code != kSuccess)
-      return failed(code, "pinning host memory for transfers");
+    if (piece.done == nullptr && api_.create_event(&piece.done, 0) != kSuccess) piece.done = nullptr;
+    if (piece.bytes == nullptr || piece.done == nullptr) return false;
   }
-  return {};
+  return true;
 }
 
 Status Session::write(Address to, ByteView from) {
@@ -163,11 +164,11 @@ Status Session::write(Address to, ByteView from) {
   const auto copied = [&](Status32 code) {
     return code == kSuccess ? Status() : Status(failed(code, "writing a buffer"));
   };
-  if (from.size() <= kUnstagedBytes) {
+  // Where no host memory can be pinned the driver's own copy does it, more slowly.
+  if (from.size() <= kUnstagedBytes || !make_staging()) {
     FURLONG_CHECK(copied(api_.copy_to_card(to, from.data(), from.size(), stream_)));
     return finish("writing a buffer");
   }
-  FURLONG_CHECK(make_staging());
   for (std::size_t done = 0, turn = 0; done < from.size(); ++turn) {
     Staging& piece = staging_[turn % 2];
     const std::size_t count = std::min(kStagingBytes, from.size() - done);
@@ -187,11 +188,10 @@ Status Session::read(Address from, std::span<std::uint8_t> into) {
   const auto copied = [&](Status32 code) {
     return code == kSuccess ? Status() : Status(failed(code, "reading a buffer"));
   };
-  if (into.size() <= kUnstagedBytes) {
+  if (into.size() <= kUnstagedBytes || !make_staging()) {
     FURLONG_CHECK(copied(api_.copy_to_host(into.data(), from, into.size(), stream_)));
     return finish("reading a buffer");
   }
-  FURLONG_CHECK(make_staging());
   // One piece is copied out while the next is on its way: piece p goes through staging_[p % 2].
   const std::size_t pieces = (into.size() + kStagingBytes - 1) / kStagingBytes;
   const auto bytes_of = [&](std::size_t piece) {

@@ -26,8 +26,8 @@ struct Limits {
   int warp = 32;
 };
 
-/// Owns a context of its own (not the primary one: it can be given up after a fault without touching anybody
-/// else's). Thread safe where a member says so; the rest belongs to the thread that launches.
+/// Owns a context of its own, not the primary one, which an application may use beside it. Thread safe where
+/// a member says so; the rest belongs to the thread that launches.
 class Session {
  public:
   static Result<std::shared_ptr<Session>> open(const Api& api, Card card, std::string address);
@@ -40,11 +40,13 @@ class Session {
   const std::string& address() const { return address_; }
   Stream stream() const { return stream_; }
 
-  /// Makes the context current on the calling thread. Thread safe. `unavailable` once the context is lost.
+  /// Makes the context current on the calling thread. Thread safe. Once the context is lost: `unavailable`,
+  /// or `denied` where no kernel is to blame.
   Status enter();
-  /// The Error of a code, remembering when the context went with it. Thread safe.
+  /// The Error of a code, remembering when the context went with it. What is no kernel's doing (a failing
+  /// card, one that was taken away) is `denied`: a race then blames no variant. Thread safe.
   Error failed(Status32 code, std::string_view doing);
-  bool lost() const { return lost_; }
+  bool lost() const { return lost_by_ != kSuccess; }
 
   /// Device memory, from the pool where a piece of that size is kept. `exhausted` with asked and available.
   Result<Address> take(std::size_t bytes);
@@ -68,7 +70,7 @@ class Session {
  private:
   Session(const Api& api, Card card, std::string address);
   Status set_up();
-  Status make_staging();
+  bool make_staging();
   std::uint64_t trim_pool();
   Error no_memory(std::size_t asked, std::string_view why) const;
 
@@ -84,7 +86,6 @@ class Session {
   Limits limits_;
   Context context_ = nullptr;
   Stream stream_ = nullptr;
-  std::atomic<bool> lost_ = false;
   std::atomic<Status32> lost_by_ = kSuccess;
   std::mutex pool_mutex_;
   std::multimap<std::size_t, Address> pool_;
