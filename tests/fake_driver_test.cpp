@@ -105,7 +105,7 @@ TEST_F(FakeDriver, KernelsRunInOrderAndTakeTheirArgumentsAtTheLaunch) {
   EXPECT_EQ(values, std::vector<int>(32, 15));
 }
 
-TEST_F(FakeDriver, AFaultShowsAtTheNextWaitAndStaysUntilTheContextGoes) {
+TEST_F(FakeDriver, AFaultShowsAtTheNextWaitAndStaysWhenTheContextIsGone) {
   load();
   EXPECT_EQ(launch(wild, {&out}), kSuccess);
   EXPECT_EQ(api.wait_stream(stream), kIllegalAddress);
@@ -116,7 +116,15 @@ TEST_F(FakeDriver, AFaultShowsAtTheNextWaitAndStaysUntilTheContextGoes) {
   EXPECT_EQ(api.unload_module(module), kIllegalAddress);
   int major = 0;
   EXPECT_EQ(api.card_attribute(&major, kAttributeMajor, 0), kSuccess);  // needs no context
+  Context second = nullptr;
+  EXPECT_EQ(api.create_context(&second, 0, 0), kIllegalAddress);
   EXPECT_EQ(api.destroy_context(context), kSuccess);
+  EXPECT_EQ(api.create_context(&context, 0, 0), kIllegalAddress);
+  EXPECT_EQ(api.allocate(&more, 64), kIllegalAddress);
+  std::thread([&] { EXPECT_EQ(api.allocate(&more, 64), kIllegalAddress); }).join();
+  // As another process finds it.
+  Fakes::script("");
+  EXPECT_EQ(api.allocate(&more, 64), kInvalidContext);
   ASSERT_EQ(api.create_context(&context, 0, 0), kSuccess);
   EXPECT_EQ(api.allocate(&more, 64), kSuccess);
   load();
@@ -136,6 +144,8 @@ TEST_F(FakeDriver, MemoryOfAnotherContextAndFreedMemoryAreIllegal) {
   EXPECT_EQ(api.wait_stream(stream), kIllegalAddress);
   EXPECT_EQ(api.destroy_context(second), kSuccess);
   EXPECT_EQ(api.set_context(context), kSuccess);
+  EXPECT_EQ(api.allocate(&freed, 4096), kIllegalAddress);  // it has lost nothing itself
+  Fakes::script("");
   load();
   ASSERT_EQ(api.allocate(&freed, 4096), kSuccess);
   ASSERT_EQ(api.free(freed), kSuccess);

@@ -139,8 +139,11 @@ Status32 describe(Status32 code, const char** out, const char* Name::* which) {
 }  // namespace
 
 /// Not of the real driver: the script of a test that loads this library into its own process. What was
-/// started and made stays.
-extern "C" void furlong_fake_cuda_script(const char* text) { Script::the().set(text); }
+/// started and made stays; the next context is made as if in a process that has lost none.
+extern "C" void furlong_fake_cuda_script(const char* text) {
+  lost_for_good() = kSuccess;
+  Script::the().set(text);
+}
 
 FURLONG_FAKE(init, cuInit, (unsigned flags)) {
   Status32 code = enter("cuInit");
@@ -205,6 +208,7 @@ FURLONG_FAKE(uuid, cuDeviceGetUuid_v2, (Uuid * uuid, Card card)) {
   if (uuid == nullptr) return kInvalidValue;
   for (int i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<std::uint8_t>(0xf0 + i);
   uuid->bytes[15] = static_cast<std::uint8_t>(card);
+  if (Script::the().text("nvml.mig") == "1") uuid->bytes[0] = 0xe0;  // the slice's, as NVML does not know it
   return kSuccess;
 }
 
@@ -212,6 +216,7 @@ FURLONG_FAKE(create_context, cuCtxCreate_v2, (Context * out, unsigned flags, Car
   FURLONG_FAKE_ENTER("cuCtxCreate");
   if (out == nullptr || (flags & ~0x3fu) != 0) return kInvalidValue;
   if (!is_card(card)) return kInvalidDevice;
+  if (const Status32 lost = lost_for_good(); lost != kSuccess) return lost;
   auto* context = new ContextTag;
   context->card = card;
   context->null_stream.context = context;
@@ -232,7 +237,8 @@ FURLONG_FAKE(create_context, cuCtxCreate_v2, (Context * out, unsigned flags, Car
   return kSuccess;
 }
 
-// Waits for what is under way, for ever if that hangs. Of a lost context everything goes too.
+// Waits for what is under way, for ever if that hangs. Of a lost context nobody waits for the work, so what
+// it may still use stays mapped, and only counts as free.
 FURLONG_FAKE(destroy_context, cuCtxDestroy_v2, (Context context)) {
   FURLONG_FAKE_ENTER("cuCtxDestroy");
   {
@@ -248,6 +254,8 @@ FURLONG_FAKE(destroy_context, cuCtxDestroy_v2, (Context context)) {
   const std::lock_guard lock(lists());
   give_back(*context);
   contexts().erase(context);
+  if (current() == context) current() = nullptr;
+  if (context->sticky != kSuccess) return kSuccess;
   while (!context->memory.empty()) (void)unmap_memory(*context, context->memory.begin()->first);
   for (const auto& [address, bytes] : context->pinned) std::free(reinterpret_cast<void*>(address));
   context->pinned.clear();
@@ -261,7 +269,6 @@ FURLONG_FAKE(destroy_context, cuCtxDestroy_v2, (Context context)) {
   context->events.clear();
   context->graphs.clear();
   context->graph_execs.clear();
-  if (current() == context) current() = nullptr;
   return kSuccess;
 }
 

@@ -89,9 +89,14 @@ FURLONG_FAKE(copy_to_host, cuMemcpyDtoHAsync_v2, (void* to, Address from, std::s
   if (!pinned) {
     if (const Status32 code = not_while_capturing(*into); code != kSuccess) return code;
   }
-  const Status32 code = enqueue(*context, *into, {[=](ContextTag&) { std::memcpy(to, source, bytes); }});
-  if (code != kSuccess || pinned) return code;
-  return wait_for(*context, into->last);
+  if (pinned) return enqueue(*context, *into, {[=](ContextTag&) { std::memcpy(to, source, bytes); }});
+  // The caller leaves when the context is lost, and its memory may be gone before the copy runs.
+  auto staged = std::make_shared<std::vector<std::uint8_t>>(bytes);
+  Status32 code =
+      enqueue(*context, *into, {[=](ContextTag&) { std::memcpy(staged->data(), source, bytes); }});
+  if (code == kSuccess) code = wait_for(*context, into->last);
+  if (code == kSuccess) std::memcpy(to, staged->data(), bytes);
+  return code;
 }
 
 FURLONG_FAKE(fill_bytes, cuMemsetD8Async,

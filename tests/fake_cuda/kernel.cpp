@@ -31,9 +31,7 @@ struct sigaction earlier[NSIG];
 
 void on_trap(int signal, siginfo_t* info, void* where) {
   if (running != nullptr) {
-    Status32 none = kSuccess;
-    const Status32 code = signal == SIGSEGV || signal == SIGBUS ? kIllegalAddress : kLaunchFailed;
-    running->sticky.compare_exchange_strong(none, code);
+    mark_lost(*running, signal == SIGSEGV || signal == SIGBUS ? kIllegalAddress : kLaunchFailed);
     for (;;) pause();
   }
   const struct sigaction& action = earlier[signal];

@@ -40,6 +40,8 @@ bool& started() {
 
 namespace {
 
+std::atomic<Status32> lost_by{kSuccess};
+
 // fail.cuMemAlloc = 2@3: what the script has for this call.
 Status32 scripted(const char* symbol) {
   std::string name = symbol;
@@ -61,6 +63,7 @@ Status32 enter(const char* symbol) {
 Status32 enter(const char* symbol, ContextTag*& context) {
   const Status32 code = scripted(symbol);
   if (!started()) return kNotInitialized;
+  if (const Status32 lost = lost_by; lost != kSuccess) return lost;
   context = current();
   if (context == nullptr) return code != kSuccess ? code : kInvalidContext;
   {
@@ -79,9 +82,17 @@ void keep_for_ever(const void* what) {
   kept->push_back(what);
 }
 
-void lose(ContextTag& context, Status32 code) {
+std::atomic<Status32>& lost_for_good() { return lost_by; }
+
+void mark_lost(ContextTag& context, Status32 code) {
   Status32 none = kSuccess;
   context.sticky.compare_exchange_strong(none, code);
+  none = kSuccess;
+  lost_by.compare_exchange_strong(none, code);
+}
+
+void lose(ContextTag& context, Status32 code) {
+  mark_lost(context, code);
   context.changed.notify_all();
 }
 

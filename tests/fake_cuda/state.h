@@ -93,7 +93,7 @@ struct ContextTag {
   std::deque<Work> queue;
   std::uint64_t issued = 0, finished = 0;
   bool closing = false, closed = false;
-  std::atomic<Status32> sticky{0};  ///< what every call answers from now on
+  std::atomic<Status32> sticky{0};  ///< what every call in it answers from now on
   std::int64_t clock_ahead_ns = 0;  ///< of the card's clock, by scripted times; the worker's alone
   StreamTag null_stream;
   std::set<ModuleTag*> modules;
@@ -121,8 +121,14 @@ Status32 refuse_while_capturing();
 
 /// Counts the call; what the script has for it. 3 before cuInit.
 Status32 enter(const char* symbol);
-/// The same, and the thread's context: 201 without one, 709 when it is gone, its sticky code when it is lost.
+/// The same, and the thread's context: 201 without one, 709 when it is gone. Once a context of this process
+/// is lost its code comes first.
 Status32 enter(const char* symbol, ContextTag*& context);
+/// The code of the first context of this process that was lost. As with a real driver nothing ends it, not
+/// even destroying that context: only the script of a test that plays several processes.
+std::atomic<Status32>& lost_for_good();
+/// What a signal handler may do of lose().
+void mark_lost(ContextTag& context, Status32 code);
 void lose(ContextTag& context, Status32 code);
 /// For what a thread that never ends may still use.
 void keep_for_ever(const void* what);
