@@ -172,7 +172,15 @@ Result<CachedCubin> compile_through(CodeCache& cache, const Nvrtc& nvrtc, const 
   const double start_ms = system_clock().now_ms();
   const Result<std::string> key = CodeCache::key(request, nvrtc, arch);
   if (key) {
-    if (std::optional<Cubin> kept = cache.load(*key)) {
+    std::optional<Cubin> kept = cache.load(*key);
+    // Its digest says that it is as it was written, not that a compile of this request wrote it.
+    if (kept && (kept->image.empty() || kept->lowered.size() != request.entries.size())) {
+      log_warning(
+          "the cached machine code of '{}' has {} bytes and {} of {} entries, the text is compiled anew",
+          request.name, kept->image.size(), kept->lowered.size(), request.entries.size());
+      kept.reset();
+    }
+    if (kept) {
       kept->compile_ms = system_clock().now_ms() - start_ms;
       return CachedCubin{std::move(*kept), true};
     }

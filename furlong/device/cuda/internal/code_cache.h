@@ -57,7 +57,8 @@ struct CachedCubin {
   bool from_cache = false;
 };
 /// Nvrtc::compile, with its errors, through the cache: what a back end calls. `compile_ms` is what it took
-/// now. Nothing is kept when a header changed during the compile. Thread safe.
+/// now. Nothing is kept when a header changed during the compile. A kept entry without code, or with other
+/// than one name for each of the request's entries, is compiled anew, with a warning. Thread safe.
 Result<CachedCubin> compile_through(CodeCache& cache, const Nvrtc& nvrtc, const CompileRequest& request,
                                     std::string_view arch, std::stop_token stop = {});
 

@@ -389,6 +389,26 @@ TEST(CodeCacheWithNvrtc, TheSecondCompileComesFromTheCache) {
     ASSERT_TRUE(made) << made.error().text();
     EXPECT_FALSE(made->from_cache);
   }
+  // What no compile of this request wrote is none of its results, however well sealed.
+  const auto key = CodeCache::key(request(), *nvrtc, "sm_80");
+  ASSERT_TRUE(key) << key.error().text();
+  Cubin no_code = first->cubin, no_name = first->cubin, more_names = first->cubin;
+  no_code.image.clear();
+  no_name.lowered.pop_back();
+  more_names.lowered.emplace_back("another");
+  for (const Cubin& wrong : {no_code, no_name, more_names}) {
+    cache.store(*key, wrong);
+    const Warnings warnings;
+    const auto made = compile_through(cache, *nvrtc, request(), "sm_80");
+    ASSERT_TRUE(made) << made.error().text();
+    EXPECT_FALSE(made->from_cache);
+    EXPECT_EQ(made->cubin.lowered, first->cubin.lowered);
+    EXPECT_EQ(made->cubin.image.size(), first->cubin.image.size());
+    EXPECT_THAT(warnings.text(), HasSubstr("compiled anew"));
+    const auto after = compile_through(cache, *nvrtc, request(), "sm_80");
+    ASSERT_TRUE(after) << after.error().text();
+    EXPECT_TRUE(after->from_cache) << "the right one takes its place";
+  }
   CompileRequest broken = request();
   broken.source = "__global__ void k(";
   EXPECT_FALSE(compile_through(cache, *nvrtc, broken, "sm_80"));
