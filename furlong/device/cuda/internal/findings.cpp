@@ -22,7 +22,17 @@ constexpr Status32 kStubLibrary = 34;
 
 std::string cuda_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
+// Whatever else is here or not: this library was asked for.
+Finding wrong_variable(const PlatformSeen& seen) {
+  std::string text = fmt::format("FURLONG_CUDA_DRIVER names {}", *seen.named_driver);
+  text += seen.named_driver_is_there ? ", which does not open: " + seen.no_driver->message()
+                                     : ", a file that is not there";
+  return {Level::problem, "cuda driver", std::move(text),
+          "unset FURLONG_CUDA_DRIVER, or let it name a libcuda.so.1"};
+}
+
 Finding no_driver(const PlatformSeen& seen) {
+  if (seen.named_driver) return wrong_variable(seen);
   Finding finding{Level::problem, "cuda driver", seen.no_driver->text(), ""};
   if (seen.no_driver->code() == Code::incompatible) {
     finding.mend = "update NVIDIA's driver";
@@ -110,10 +120,10 @@ std::vector<Finding> compilers(const PlatformSeen& seen) {
     if (std::find(archs.begin(), archs.end(), card.arch) == archs.end()) archs.push_back(card.arch);
   }
   for (const std::string& arch : archs) {
-    const Result<std::size_t> best = choose_among(seen.compilers, seen.version, arch);
+    const Result<std::size_t> best = choose_among(seen.compilers, seen.version, arch, seen.nvrtc_is_named);
     if (!best) {
       // The message ends with the mend, which has its own place here.
-      std::string mend = nvrtc_to_install(seen.version, arch);
+      std::string mend = nvrtc_mend(seen.version, arch, seen.nvrtc_is_named);
       std::string text = best.error().message();
       if (const std::size_t at = text.rfind(": " + mend); at != std::string::npos) text.resize(at);
       findings.push_back({Level::problem, "cuda NVRTC", std::move(text), std::move(mend)});
@@ -130,19 +140,11 @@ std::vector<Finding> compilers(const PlatformSeen& seen) {
   return findings;
 }
 
-std::string pids(const std::vector<CardProcess>& processes) {
-  std::vector<std::string> words;
-  for (const CardProcess& process : processes) {
-    words.push_back(process.bytes ? fmt::format("{} ({})", process.pid, human_bytes(*process.bytes))
-                                  : std::to_string(process.pid));
-  }
-  return join(words, ", ");
-}
-
 /// The findings about one card: what stops a race first.
 class CardFindings {
  public:
-  CardFindings(const CardSeen& card, const PlatformSeen& seen) : card_(card), state_(*card.state) {
+  CardFindings(const CardSeen& card, const PlatformSeen& seen)
+      : card_(card), state_(*card.state), elsewhere_(seen.processes_elsewhere) {
     for (const CardProcess& process : state_.processes.value_or(std::vector<CardProcess>{})) {
       if (process.pid != seen.this_process) others_.push_back(process);
     }
@@ -163,10 +165,23 @@ class CardFindings {
   }
 
  private:
-  // nvidia-smi counts cards in another order than CUDA, so it is told the uuid.
+  // nvidia-smi counts cards in another order than CUDA, so it is told the card's own id.
   std::string smi(std::string_view options) const {
-    return card_.uuid.empty() ? fmt::format("nvidia-smi {}", options)
-                              : fmt::format("nvidia-smi -i {} {}", card_.uuid, options);
+    const std::string& id = state_.uuid.empty() ? card_.bus_id : state_.uuid;
+    return id.empty() ? fmt::format("nvidia-smi {}", options)
+                      : fmt::format("nvidia-smi -i {} {}", id, options);
+  }
+  // "100 (2 GiB), 101 (numbered as outside this container)"
+  std::string pids() const {
+    std::vector<std::string> words;
+    for (const CardProcess& process : others_) {
+      std::vector<std::string> facts;
+      if (process.bytes) facts.push_back(human_bytes(*process.bytes));
+      if (elsewhere_.contains(process.pid)) facts.emplace_back("numbered as outside this container");
+      words.push_back(facts.empty() ? std::to_string(process.pid)
+                                    : fmt::format("{} ({})", process.pid, join(facts, ", ")));
+    }
+    return join(words, ", ");
   }
   void add(Level level, std::string_view what, std::string finding, std::string mend) {
     findings_.push_back(
@@ -186,16 +201,19 @@ class CardFindings {
         add(Level::problem, "compute mode",
             others_.empty()
                 ? std::string("exclusive: while a race holds it, the race's own trial process cannot open it")
-                : fmt::format("exclusive, and held by process {}: nothing else can open it", pids(others_)),
+                : fmt::format("exclusive, and held by process {}: nothing else can open it", pids()),
             smi("-c DEFAULT"));
     }
   }
 
   void use() {
     if (others_.empty() || exclusive()) return;
-    add(Level::note, "in use", fmt::format("by process {}: their work disturbs every heat", pids(others_)),
-        others_.size() == 1 ? fmt::format("end process {}, or race when it has ended", others_.front().pid)
-                            : std::string("end them, or race when they have ended"));
+    add(Level::note, "in use", fmt::format("by process {}: their work disturbs every heat", pids()),
+        others_.size() == 1
+            ? fmt::format(
+                  "end process {}{}, or race when it has ended", others_.front().pid,
+                  elsewhere_.contains(others_.front().pid) ? ", numbered as outside this container" : "")
+            : std::string("end them, or race when they have ended"));
   }
 
   void memory() {
@@ -206,7 +224,7 @@ class CardFindings {
                     full ? "hardly enough to open it"
                          : "less than the 2 GiB of a race of the lottery's default geometry"),
         others_.empty() ? std::string("take a smaller problem size, or another card")
-                        : fmt::format("end process {}, which holds it", pids(others_)));
+                        : fmt::format("end process {}, which holds it", pids()));
   }
 
   void mig() {
@@ -292,6 +310,7 @@ class CardFindings {
 
   const CardSeen& card_;
   const CardState& state_;
+  const std::set<unsigned>& elsewhere_;
   std::vector<CardProcess> others_;
   std::vector<Finding> findings_;
 };

@@ -3,6 +3,7 @@
 // Driver::findings(). Looking and judging are apart, so that every case is tested without a card.
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,17 @@ namespace furlong::device::cuda {
 struct CardSeen {
   std::string address;  ///< "cuda:0"
   std::string arch;     ///< "sm_90"
-  std::string uuid;     ///< as nvidia-smi -i takes it; may be empty
+  /// "0000:3b:00.0", as nvidia-smi -i takes it too. CUDA's own uuid is a slice's with MIG on, which
+  /// nvidia-smi does not know.
+  std::string bus_id;
   std::optional<CardState> state;
 };
 
 /// What was seen of the platform.
 struct PlatformSeen {
-  std::optional<Error> no_driver;  ///< of opening its library
+  std::optional<Error> no_driver;           ///< of opening its library
+  std::optional<std::string> named_driver;  ///< FURLONG_CUDA_DRIVER, where it is set
+  bool named_driver_is_there = true;        ///< false: it is a path without a file
   Status32 started = kSuccess;
   std::string started_name;  ///< "CUDA_ERROR_NO_DEVICE (100)"
   std::string library;       ///< of the driver
@@ -35,9 +40,13 @@ struct PlatformSeen {
   std::optional<std::string> visible_devices;  ///< CUDA_VISIBLE_DEVICES, where it is set
   std::optional<std::string> mps_pipe;         ///< of the multi-process service's control, where it is there
   std::optional<std::string> no_nvrtc;         ///< why the one of $FURLONG_NVRTC does not open
+  bool nvrtc_is_named = false;                 ///< by FURLONG_NVRTC: no other was looked for
   std::vector<NvrtcCandidate> compilers;
   std::vector<CardSeen> cards;
   unsigned this_process = 0;
+  /// Of the cards' processes, those that this machine's /proc does not have: NVML numbers processes as the
+  /// machine does, a container as it likes.
+  std::set<unsigned> processes_elsewhere;
 };
 
 /// Reads driver, NVML, NVRTC, the environment, /sys and /tmp; opens no context and changes nothing. Takes up

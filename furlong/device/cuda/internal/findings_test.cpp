@@ -17,6 +17,7 @@ constexpr const char* kUuid = "GPU-01234567-89ab-cdef-0123-456789abcdef";
 /// A card with nothing to say about it.
 CardState free_card() {
   CardState state;
+  state.uuid = kUuid;
   state.compute_mode = ComputeMode::shared;
   state.mig = false;
   state.ecc = true;
@@ -45,7 +46,7 @@ PlatformSeen whole() {
   seen.cards_on_the_bus = 1;
   seen.cards_of_nvml = 1;
   seen.compilers = {{13, 0, "libnvrtc.so.13", {"sm_75", "sm_90"}}};
-  seen.cards = {{"cuda:0", "sm_90", kUuid, free_card()}};
+  seen.cards = {{"cuda:0", "sm_90", "0000:3b:00.0", free_card()}};
   seen.this_process = 77;
   return seen;
 }
@@ -135,6 +136,24 @@ TEST(Findings, NoDriverIsANoteWithoutACardAndAProblemWithOne) {
   EXPECT_EQ(only(seen, "cuda driver").mend, "update NVIDIA's driver");
 }
 
+TEST(Findings, ADriverThatAVariableNamesIsTheVariablesMatter) {
+  PlatformSeen seen;
+  seen.no_driver = fail(Code::unavailable,
+                        "NVIDIA's driver is not here (/opt/libcuda.so: no such file): install it to use");
+  seen.named_driver = "/opt/libcuda.so";
+  seen.named_driver_is_there = false;
+  Finding finding = only(seen, "cuda driver");  // NVML is here
+  EXPECT_EQ(finding.level, Level::problem);
+  EXPECT_EQ(finding.finding, "FURLONG_CUDA_DRIVER names /opt/libcuda.so, a file that is not there");
+  EXPECT_EQ(finding.mend, "unset FURLONG_CUDA_DRIVER, or let it name a libcuda.so.1");
+  seen.named_driver_is_there = true;
+  seen.no_driver = fail(Code::incompatible, "/opt/libcuda.so has no cuInit");
+  finding = only(seen, "cuda driver");
+  EXPECT_EQ(finding.finding,
+            "FURLONG_CUDA_DRIVER names /opt/libcuda.so, which does not open: /opt/libcuda.so has no cuInit");
+  EXPECT_THAT(finding.mend, HasSubstr("unset FURLONG_CUDA_DRIVER"));
+}
+
 TEST(Findings, EachWayNotToStartHasItsMend) {
   const struct {
     Status32 code;
@@ -196,6 +215,13 @@ TEST(Findings, NvrtcThatDoesNotFitSaysWhatToInstall) {
   seen.compilers = {{11, 2, "/a/libnvrtc.so.11.2", {"sm_50", "sm_86"}}};
   finding = only(seen, "cuda NVRTC");
   EXPECT_THAT(finding.finding, HasSubstr("does not know this card's sm_90, only sm_50 to sm_86"));
+  seen.nvrtc_is_named = true;
+  finding = only(seen, "cuda NVRTC");
+  EXPECT_EQ(finding.finding,
+            "NVRTC 11.2 (/a/libnvrtc.so.11.2) does not know this card's sm_90, only sm_50 to sm_86");
+  EXPECT_EQ(
+      finding.mend,
+      "unset FURLONG_NVRTC, or install NVRTC 12.4 (NVIDIA's package cuda-nvrtc-12-4) and let it name that");
   seen.no_nvrtc = "opening $FURLONG_NVRTC: x";
   EXPECT_THAT(only(seen, "cuda NVRTC").mend, HasSubstr("FURLONG_NVRTC"));
 }
@@ -246,6 +272,31 @@ TEST(Findings, OtherProcessesAreNamedAndThisOneIsNot) {
   EXPECT_TRUE(about(seen, "cuda:0 in use").empty());
   seen.cards[0].state->processes = {{100, 1u << 30}};
   EXPECT_EQ(only(seen, "cuda:0 in use").mend, "end process 100, or race when it has ended");
+}
+
+TEST(Findings, ProcessesOutsideTheContainerAreSaidToBe) {
+  PlatformSeen seen = whole();
+  seen.cards[0].state->processes = {{4711, 1u << 30}};
+  seen.processes_elsewhere = {4711};
+  Finding finding = only(seen, "cuda:0 in use");
+  EXPECT_THAT(finding.finding, HasSubstr("4711 (1 GiB, numbered as outside this container)"));
+  EXPECT_EQ(finding.mend, "end process 4711, numbered as outside this container, or race when it has ended");
+  seen.cards[0].state->processes = {{4711, std::nullopt}, {100, std::nullopt}};
+  seen.cards[0].state->free_bytes = 1;
+  EXPECT_EQ(only(seen, "cuda:0 memory").mend,
+            "end process 4711 (numbered as outside this container), 100, which holds it");
+}
+
+TEST(Findings, AMendNamesTheWholeCard) {
+  PlatformSeen seen = whole();
+  seen.cards[0].state->mig = true;
+  seen.cards[0].state->compute_mode = ComputeMode::exclusive_process;
+  EXPECT_EQ(only(seen, "cuda:0 compute mode").mend, std::string("nvidia-smi -i ") + kUuid + " -c DEFAULT");
+  EXPECT_THAT(only(seen, "cuda:0 MIG").mend, HasSubstr(std::string("nvidia-smi -i ") + kUuid + " -mig 0"));
+  seen.cards[0].state->uuid.clear();
+  EXPECT_EQ(only(seen, "cuda:0 compute mode").mend, "nvidia-smi -i 0000:3b:00.0 -c DEFAULT");
+  seen.cards[0].bus_id.clear();
+  EXPECT_EQ(only(seen, "cuda:0 compute mode").mend, "nvidia-smi -c DEFAULT");
 }
 
 TEST(Findings, LittleFreeMemoryIsTold) {

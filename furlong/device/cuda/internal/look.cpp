@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "furlong/base/text.h"
 #include "furlong/device/cuda/internal/facts.h"
 #include "furlong/device/cuda/internal/findings.h"
 
@@ -47,7 +48,25 @@ std::optional<std::string> mps_pipe() {
   return control.string();
 }
 
+void look_at_named_driver(PlatformSeen& seen) {
+  seen.named_driver = variable("FURLONG_CUDA_DRIVER");
+  if (seen.named_driver == "") seen.named_driver.reset();  // as if it were not set
+  // A name without a folder is looked for along the loader's path.
+  std::error_code ignored;
+  if (seen.named_driver && seen.named_driver->contains('/'))
+    seen.named_driver_is_there = fs::exists(*seen.named_driver, ignored);
+}
+
+void look_at_processes(const CardState& card, PlatformSeen& seen) {
+  std::error_code ignored;
+  for (const CardProcess& process : card.processes.value_or(std::vector<CardProcess>{})) {
+    if (!fs::exists(fmt::format("/proc/{}", process.pid), ignored))
+      seen.processes_elsewhere.insert(process.pid);
+  }
+}
+
 void look_at_compilers(PlatformSeen& seen) {
+  seen.nvrtc_is_named = nvrtc_is_named();
   const Result<std::vector<Nvrtc>> all = Nvrtc::all();
   if (!all) {
     seen.no_nvrtc = all.error().text();
@@ -62,6 +81,7 @@ void look_at_compilers(PlatformSeen& seen) {
 PlatformSeen look_at_platform() {
   PlatformSeen seen;
   seen.this_process = static_cast<unsigned>(::getpid());
+  look_at_named_driver(seen);
   seen.visible_devices = variable("CUDA_VISIBLE_DEVICES");
   seen.cards_on_the_bus = cards_on_the_bus();
   seen.mps_pipe = mps_pipe();
@@ -92,10 +112,11 @@ PlatformSeen look_at_platform() {
     Card card = 0;
     if (api.card(&card, index) != kSuccess) continue;
     const Facts facts = card_facts(api, card, index);
-    CardSeen one{facts.address(), facts.silicon.arch, facts.uuid, std::nullopt};
+    CardSeen one{facts.address(), facts.silicon.arch, bus_id(api, card), std::nullopt};
     if (nvml) {
-      if (const auto found = nvml->card(facts.uuid, bus_id(api, card))) one.state = found->state();
+      if (const auto found = nvml->card(facts.uuid, one.bus_id)) one.state = found->state();
     }
+    if (one.state) look_at_processes(*one.state, seen);
     seen.cards.push_back(std::move(one));
   }
   return seen;

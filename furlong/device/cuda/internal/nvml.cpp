@@ -119,6 +119,12 @@ Error not_ready(const Symbols& symbols, Code32 code, const std::string& name) {
   }
 }
 
+std::string uuid_of(const Symbols& symbols, Handle handle) {
+  std::array<char, kTextBytes> text{};
+  if (symbols.uuid == nullptr || symbols.uuid(handle, text.data(), text.size() - 1) != kSuccess) return "";
+  return text.data();
+}
+
 // The value of a call that fills one variable; nullopt where it is missing or fails.
 template <class T, class... Parameters, class... Arguments>
 std::optional<T> value(Code32 (*call)(Parameters...), Arguments... arguments) {
@@ -248,6 +254,7 @@ Telemetry NvmlCard::telemetry() const {
 CardState NvmlCard::state() const {
   const Symbols& symbols = library_->symbols;
   CardState state;
+  state.uuid = uuid_of(symbols, handle_);
   if (const auto mode = value<unsigned>(symbols.compute_mode, handle_); mode && *mode <= 3)
     state.compute_mode = static_cast<ComputeMode>(*mode);
   state.mig = current_mode(symbols.mig_mode, handle_);
@@ -313,21 +320,18 @@ Result<NvmlCard> Nvml::card(const std::string& uuid, const std::string& pci_bus_
   }
   card.library_ = library_;
   card.power_limit_w_ = scaled(value<unsigned>(symbols.power_limit, card.handle_));
-  card.max_memory_clock_mhz_ =
-      as<int>(value<unsigned>(symbols.max_clock, card.handle_, +kClockMemory)).value_or(0);
   return card;
 }
 
 std::vector<std::string> Nvml::uuids() const {
   const Symbols& symbols = library_->symbols;
   std::vector<std::string> uuids;
-  if (symbols.handle_by_index == nullptr || symbols.uuid == nullptr) return uuids;
+  if (symbols.handle_by_index == nullptr) return uuids;
   const unsigned count = value<unsigned>(symbols.count).value_or(0);
   for (unsigned i = 0; i < count; ++i) {
-    std::array<char, kTextBytes> text{};
     Handle handle = nullptr;
     if (symbols.handle_by_index(i, &handle) != kSuccess) continue;  // not this user's, or fallen off the bus
-    if (symbols.uuid(handle, text.data(), text.size() - 1) == kSuccess) uuids.emplace_back(text.data());
+    if (std::string uuid = uuid_of(symbols, handle); !uuid.empty()) uuids.push_back(std::move(uuid));
   }
   return uuids;
 }

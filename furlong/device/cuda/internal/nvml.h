@@ -25,6 +25,7 @@ struct CardProcess {
 
 /// How a card is set up and used; nullopt where the library or the card does not tell.
 struct CardState {
+  std::string uuid;  ///< "GPU-…", of the whole card also with MIG on; empty: not told
   std::optional<ComputeMode> compute_mode;
   std::optional<bool> mig, ecc, persistence;
   std::optional<std::vector<CardProcess>> processes;  ///< this process too, where it has a context
@@ -57,8 +58,6 @@ class NvmlCard {
   /// Everything, also what is slow to ask (the list of processes above all): for `furlong doctor`, never
   /// beside a heat.
   CardState state() const;
-  /// 0: unknown.
-  int max_memory_clock_mhz() const { return max_memory_clock_mhz_; }
 
  private:
   friend class Nvml;
@@ -66,7 +65,6 @@ class NvmlCard {
   std::shared_ptr<const struct NvmlLibrary> library_;
   void* handle_ = nullptr;
   std::optional<double> power_limit_w_;
-  int max_memory_clock_mhz_ = 0;
 };
 
 /// The opened library; copies share it and it is shut down with the last. Thread safe.

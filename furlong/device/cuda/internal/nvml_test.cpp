@@ -147,7 +147,6 @@ TEST_F(NvmlTest, TelemetryIsInTheUnitsOfTheInterface) {
   EXPECT_EQ(now.temperature_c, 41);
   EXPECT_EQ(now.throttle, 0u) << "an idle card is not throttled";
   EXPECT_EQ(now.throttle_text, "");
-  EXPECT_EQ(card().max_memory_clock_mhz(), 3202);
 }
 
 TEST_F(NvmlTest, TelemetryIsReadAnewEachTime) {
@@ -334,7 +333,6 @@ TEST(NvmlOnACard, TelemetryIsThereAndCheap) {
   ASSERT_TRUE(card) << card.error().text();
   const Telemetry now = card->telemetry();
   EXPECT_TRUE(now.clock_mhz && now.power_w && now.temperature_c && now.throttle);
-  EXPECT_GT(card->max_memory_clock_mhz(), 0);
   constexpr int kRounds = 50;
   double start_ms = system_clock().now_ms();
   for (int i = 0; i < kRounds; ++i) (void)card->telemetry();
@@ -342,6 +340,7 @@ TEST(NvmlOnACard, TelemetryIsThereAndCheap) {
   start_ms = system_clock().now_ms();
   const CardState state = card->state();
   const double state_ms = system_clock().now_ms() - start_ms;
+  EXPECT_EQ(state.uuid, uuids.front());
   EXPECT_TRUE(state.compute_mode && state.free_bytes && state.processes);
   RecordProperty("telemetry_ms", std::to_string(telemetry_ms));
   RecordProperty("state_ms", std::to_string(state_ms));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <optional>
 
 #include "furlong/base/text.h"
@@ -24,7 +25,7 @@ struct Support {
   Version last;  ///< 0.0: still there
 };
 // From the release notes of CUDA: the first toolkit that compiles for an architecture, and the last.
-constexpr std::array<Support, 19> kSupport{{
+constexpr std::array<Support, 18> kSupport{{
     {"sm_50", {6, 0}, {12, 9}},
     {"sm_52", {7, 0}, {12, 9}},
     {"sm_53", {7, 0}, {12, 9}},
@@ -62,20 +63,26 @@ bool knows(const NvrtcCandidate& candidate, const std::string& arch) {
 
 }  // namespace
 
-std::string nvrtc_to_install(int driver_version, const std::string& arch) {
+bool nvrtc_is_named() {
+  const char* named = std::getenv("FURLONG_NVRTC");
+  return named != nullptr && *named != '\0';
+}
+
+std::string nvrtc_mend(int driver_version, const std::string& arch, bool named) {
   Version version = driver_runs(driver_version);
   if (const Support* support = support_of(arch)) {
     version = std::max(version, support->first);
     if (support->last != Version{}) version = std::min(version, support->last);
   }
-  return fmt::format("install NVRTC {} (NVIDIA's package cuda-nvrtc-{}-{})", version.text(), version.major,
-                     version.minor);
+  const std::string install = fmt::format("install NVRTC {} (NVIDIA's package cuda-nvrtc-{}-{})",
+                                          version.text(), version.major, version.minor);
+  return named ? fmt::format("unset FURLONG_NVRTC, or {} and let it name that", install) : install;
 }
 
 Result<std::size_t> choose_among(std::span<const NvrtcCandidate> found, int driver_version,
-                                 const std::string& arch) {
+                                 const std::string& arch, bool named) {
   const Version driver = driver_runs(driver_version);
-  const std::string mend = nvrtc_to_install(driver_version, arch);
+  const std::string mend = nvrtc_mend(driver_version, arch, named);
   if (found.empty()) {
     return fail(Code::unavailable,
                 "NVRTC, CUDA's run-time compiler, is not here: {}, or set FURLONG_NVRTC to a libnvrtc.so",
@@ -105,7 +112,7 @@ Result<Nvrtc> choose_nvrtc(int driver_version, const std::string& arch) {
   std::vector<NvrtcCandidate> found;
   for (const Nvrtc& each : all)
     found.push_back({each.major(), each.minor(), each.name(), each.architectures()});
-  FURLONG_TRY(const std::size_t best, choose_among(found, driver_version, arch));
+  FURLONG_TRY(const std::size_t best, choose_among(found, driver_version, arch, nvrtc_is_named()));
   return std::move(all[best]);
 }
 

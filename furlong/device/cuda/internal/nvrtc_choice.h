@@ -20,13 +20,16 @@ struct NvrtcCandidate {
 /// The newest of those whose major version is at most the driver's (NVIDIA's minor-version compatibility:
 /// machine code of any 12.x runs on a driver for any 12.y, from CUDA 11 on; an older major's always, a newer
 /// one's never) and that know `arch` ("sm_90"); its index. `driver_version` is what the driver tells: 13000
-/// is 13.0. `unavailable`, with what was found, why it does not fit, and the version to install.
+/// is 13.0. `unavailable`, with what was found, why it does not fit, and nvrtc_mend().
 Result<std::size_t> choose_among(std::span<const NvrtcCandidate> found, int driver_version,
-                                 const std::string& arch);
+                                 const std::string& arch, bool named = false);
+/// Whether $FURLONG_NVRTC names the only one that is asked: the others may be installed all the same.
+bool nvrtc_is_named();
 /// The same among Nvrtc::all(), opened.
 Result<Nvrtc> choose_nvrtc(int driver_version, const std::string& arch);
 
 /// "install NVRTC 12.9 (NVIDIA's package cuda-nvrtc-12-9)": the version that suits driver and card best.
-std::string nvrtc_to_install(int driver_version, const std::string& arch);
+/// Where one is `named` by the variable, to unset that comes first.
+std::string nvrtc_mend(int driver_version, const std::string& arch, bool named = false);
 
 }  // namespace furlong::device

@@ -77,6 +77,22 @@ TEST(NvrtcChoice, EachThatDoesNotFitIsTold) {
   EXPECT_THAT(text, HasSubstr("NVRTC 11.2 (/a)"));
 }
 
+TEST(NvrtcChoice, WhereTheVariableNamesOneTheOthersMayBeInstalled) {
+  const std::vector<NvrtcCandidate> newer{{13, 0, "/c/libnvrtc.so.13", kOf13}};
+  const auto chosen = choose_among(newer, 12040, "sm_90", true);
+  ASSERT_FALSE(chosen);
+  EXPECT_THAT(chosen.error().text(), HasSubstr("NVRTC 13.0 (/c/libnvrtc.so.13) makes code"));
+  EXPECT_THAT(chosen.error().text(), HasSubstr("unset FURLONG_NVRTC, or install NVRTC 12.4 (NVIDIA's package "
+                                               "cuda-nvrtc-12-4) and let it name that"));
+  EXPECT_EQ(failure(newer, 12040, "sm_90").find("FURLONG_NVRTC"), std::string::npos);
+  setenv("FURLONG_NVRTC", "", 1);
+  EXPECT_FALSE(nvrtc_is_named());
+  setenv("FURLONG_NVRTC", "/c/libnvrtc.so.13", 1);
+  EXPECT_TRUE(nvrtc_is_named());
+  unsetenv("FURLONG_NVRTC");
+  EXPECT_FALSE(nvrtc_is_named());
+}
+
 TEST(NvrtcChoice, OpensAnInstalledOne) {
   const auto all = Nvrtc::all();
   ASSERT_TRUE(all) << all.error().text();
