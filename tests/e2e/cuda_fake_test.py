@@ -2,6 +2,7 @@
 is not there, kernels that ruin its context, and what `devices` and `doctor` say of a card that cannot be used."""
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -87,13 +88,23 @@ class Races(CardCase):
         self.assertRegex(variant(race, "bad")["why"], why)
         self.assertTrue(variant(race, "base")["rate"], run.stdout)
         self.assertEqual(self.quarantined(), ["bad"])
-        again, _ = self.race_json(program, *QUICK)
+        again, second = self.race_json(program, *QUICK)
         self.assertEqual(variant(again, "bad")["exit"], "quarantined")
+        self.assertTrue(variant(again, "base")["rate"], second.stdout)
+        self.assertNotIn("began anew", second.stdout)
+        self.assertEqual(self.quarantined(), ["bad"])
+        self.assertEqual(os.listdir(self.temporary), [])
         return race, run
 
     def test_an_access_that_fails_on_a_late_launch(self):
         _, run = self.late(WILD, r"CUDA_ERROR_ILLEGAL_ADDRESS \(700\)")
-        self.assertRegex(run.stdout, r"open again after \d+\.\d s")
+        # The card answers nothing more in the process that ran it.
+        self.assertRegex(run.stdout, r"the race began anew without bad, which had ended its process: "
+                         r"trap: .*\(700\).*; it was ready again after \d+\.\d s")
+
+    def test_a_trap_on_a_late_launch(self):
+        _, run = self.late("__trap();", r"CUDA_ERROR_LAUNCH_FAILED \(719\)")
+        self.assertRegex(run.stdout, r"began anew without bad, .*trap: .*\(719\).*; it was ready again after \d+\.\d s")
 
     def test_a_late_endless_loop(self):
         self.late("for (volatile int go = 1; go;) {}", "hang|ran past|time", "--trial-timeout-s", "3")
@@ -122,6 +133,66 @@ class Races(CardCase):
 
 
 class Platform(CardCase):
+    def problems(self):
+        """What `devices` says is to do about cards that it lists, by what it is about; the table says the same."""
+        document, addresses = self.devices()
+        self.assertIn("cuda:0", addresses)
+        text = self.run_furlong("devices").stdout
+        problems = {}
+        for one in document["problems"]:
+            self.assertIn(f"{one['what']}: {one['finding']}\n  to do: {one['to_do']}\n", text)
+            self.assertEqual(document["to_do"][one["what"]], one["to_do"])
+            problems[one["what"]] = one
+        return problems
+
+    def test_a_good_card_has_no_problems(self):
+        self.assertEqual(self.problems(), {})
+        self.assertNotIn("problems:", self.run_furlong("devices").stdout)
+
+    def test_devices_tells_what_to_do_about_a_card_in_use(self):
+        self.card("cards = 2; 1.compute_mode = 3; nvml.processes = 4194999:1GiB")
+        problems = self.problems()
+        self.assertEqual(list(problems), ["cuda:1 compute mode"])
+        mode = problems["cuda:1 compute mode"]
+        self.assertIn("exclusive, and held by process", mode["finding"])
+        self.assertIn("(1 GiB, numbered as outside this container)", mode["finding"])
+        self.assertEqual(mode["to_do"], "nvidia-smi -i GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfe01 -c DEFAULT")
+        self.card("compute_mode = 2")
+        mode = self.problems()["cuda:0 compute mode"]
+        self.assertIn("prohibited", mode["finding"])
+        self.assertRegex(mode["to_do"], "nvidia-smi -i GPU-f0f1f2f3-.* -c DEFAULT")
+
+    def test_with_mig_a_mend_names_the_whole_card(self):
+        self.card("nvml.mig = 1; compute_mode = 3")
+        document, addresses = self.devices()
+        self.assertEqual(document["devices"][addresses.index("cuda:0")]["uuid"][:12], "GPU-e0f1f2f3")  # the slice's
+        self.assertEqual(self.problems()["cuda:0 compute mode"]["to_do"],
+                         "nvidia-smi -i GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfe00 -c DEFAULT")
+        self.assertRegex(self.run_furlong("doctor").stdout, r"(?s)cuda:0 MIG .*nvidia-smi -i\s+GPU-f0f1f2f3")
+
+    def test_devices_tells_which_nvrtc_to_install(self):
+        self.environment["FURLONG_NVRTC"] = self.path("no-such-library.so")
+        nvrtc = self.problems()["cuda NVRTC"]
+        self.assertIn("no-such-library", nvrtc["finding"])
+        self.assertIn("FURLONG_NVRTC", nvrtc["to_do"])
+
+    def test_a_driver_too_old_for_the_nvrtc(self):
+        self.card("driver = 12040")
+        nvrtc = self.problems()["cuda NVRTC"]
+        self.assertRegex(nvrtc["finding"], r"NVRTC 13\.0 \(.*\) makes code that this driver, for CUDA 12\.4, cannot run")
+        self.assertEqual(nvrtc["to_do"], "unset FURLONG_NVRTC, or install NVRTC 12.4 (NVIDIA's package cuda-nvrtc-12-4) and let it name that")
+        run = self.run_furlong("race", self.program(), *QUICK, "--quiet")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn(nvrtc["to_do"], run.stderr)
+
+    def test_a_driver_variable_without_its_file(self):
+        self.environment["FURLONG_CUDA_DRIVER"] = self.path("no-such-driver.so")
+        document, addresses = self.devices()
+        self.assertNotIn("cuda:0", addresses)
+        self.assertEqual(document["to_do"]["cuda"], "unset FURLONG_CUDA_DRIVER, or let it name a libcuda.so.1")
+        said = " ".join(self.run_furlong("doctor").stdout.split())
+        self.assertIn(f"FURLONG_CUDA_DRIVER names {self.path('no-such-driver.so')}, a file that is not there", said)
+
     def devices(self, **options):
         run = self.run_furlong("devices", "--json", **options)
         document = json.loads(run.stdout)
@@ -182,7 +253,18 @@ class Platform(CardCase):
 
     def test_an_nvrtc_older_than_the_card(self):
         self.card("nvrtc_archs = 70, 75, 80")
-        self.assertRegex(self.run_furlong("doctor").stdout, r"(?s)problem +cuda:0 .*sm_90.*invalid value for --gpu-architecture")
+        says = "does not know this card's sm_90, only sm_70 to sm_80"
+        mend = "unset FURLONG_NVRTC, or install NVRTC 13.0 (NVIDIA's package cuda-nvrtc-13-0) and let it name that"
+        nvrtc = self.problems()["cuda NVRTC"]
+        self.assertIn(says, nvrtc["finding"])
+        self.assertEqual(nvrtc["to_do"], mend)
+        said = " ".join(self.run_furlong("doctor").stdout.split())
+        self.assertRegex(said, f"problem cuda NVRTC NVRTC .* {re.escape(says)} to do: {re.escape(mend)}")
+        self.assertRegex(said, f"problem cuda:0 .*{re.escape(says)}: {re.escape(mend)}")
+        run = self.run_furlong("race", self.program(), *QUICK, "--quiet")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn(says, run.stderr)
+        self.assertIn(mend, run.stderr)
 
     def test_a_card_in_use(self):
         for script in ("fail.cuCtxCreate = 46", "compute_mode = 2"):

@@ -80,6 +80,14 @@ Result<int> run_ceilings(const Arguments& arguments, const device::Registry& reg
   return exit_ok;
 }
 
+/// What keeps a race off the devices that are listed.
+std::vector<device::Finding> problems_of(device::Driver& driver) {
+  std::vector<device::Finding> problems = driver.findings();
+  std::erase_if(problems,
+                [](const device::Finding& each) { return each.level != device::Finding::Level::problem; });
+  return problems;
+}
+
 Result<int> run(const Arguments& arguments) {
   device::Registry registry;
   add_backends(registry);
@@ -93,6 +101,8 @@ Result<int> run(const Arguments& arguments) {
   for (const char* heading : {"device", "label", "arch", "units", "memory", "languages", "driver", "silicon"})
     table.column(heading);
   std::string absent_text;
+  Json problems = Json::array();
+  std::string problems_text;
   std::string addresses;
   for (const auto& listed : registry.list()) {
     if (!listed.devices) {
@@ -113,13 +123,21 @@ Result<int> run(const Arguments& arguments) {
                  std::to_string(facts.silicon.multiprocessors), human_bytes(facts.silicon.memory_bytes),
                  languages_text(facts), facts.driver, facts.silicon.hash()});
     }
+    if (arguments.flag("--addresses")) continue;
+    for (const device::Finding& problem : problems_of(*registry.find(listed.backend))) {
+      problems.push_back(Json{{"what", problem.what}, {"finding", problem.finding}, {"to_do", problem.mend}});
+      mends[problem.what] = problem.mend;
+      problems_text += fmt::format("{}: {}\n  to do: {}\n", problem.what, problem.finding, problem.mend);
+    }
   }
   if (arguments.flag("--addresses")) {
     print_out(addresses);
   } else if (arguments.flag("--json")) {
-    print_out(json_pretty(Json{{"schema", 1}, {"devices", devices}, {"absent", absent}, {"to_do", mends}}));
+    print_out(json_pretty(Json{
+        {"schema", 1}, {"devices", devices}, {"absent", absent}, {"to_do", mends}, {"problems", problems}}));
   } else {
     print_out(table.text());
+    if (!problems_text.empty()) print_out("\nproblems:\n" + problems_text);
     if (!absent_text.empty()) print_out("\nnot here:\n" + absent_text);
   }
   return table.rows() == 0 ? exit_no_device : exit_ok;
