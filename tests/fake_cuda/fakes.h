@@ -2,6 +2,8 @@
 // The made-up libraries in a test's own process.
 
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 #include <string>
 
 #include "furlong/base/os/file.h"
@@ -25,11 +27,18 @@ class Fakes {
     setenv("FURLONG_NVRTC", library("nvrtc").c_str(), 1);
     setenv("FURLONG_NVML", library("nvml").c_str(), 1);
     setenv("FURLONG_FAKE_CUDA", "=", 1);
-    if (folder_ != nullptr) setenv("FURLONG_CACHE_DIR", folder_->path().c_str(), 1);
+    if (folder_ == nullptr) return;
+    caches() = folder_->path();
+    setenv("FURLONG_CACHE_DIR", folder_->path().c_str(), 1);
   }
 
-  /// Anew for all three.
+  /// Anew for all three. What one script compiles (with its registers, its shared memory) is no other's: each
+  /// has a cache of its own.
   static void script(const std::string& text) {
+    if (!caches().empty()) {
+      const std::string own = std::to_string(std::hash<std::string>{}(text));
+      setenv("FURLONG_CACHE_DIR", (caches() / own).c_str(), 1);
+    }
     for (const char* name : {"cuda", "nvrtc", "nvml"}) script(name, text);
   }
   static void script(const std::string& name, const std::string& text) {
@@ -43,6 +52,10 @@ class Fakes {
   }
 
  private:
+  static std::filesystem::path& caches() {
+    static std::filesystem::path folder;  // empty: there is none
+    return folder;
+  }
   static std::vector<Library>& kept() {
     static auto* libraries = new std::vector<Library>;  // a card's threads outlive main()
     return *libraries;
