@@ -68,7 +68,7 @@ Status32 enter(const char* symbol, ContextTag*& context) {
   if (context == nullptr) return code != kSuccess ? code : kInvalidContext;
   {
     const std::lock_guard lock(lists());
-    if (!contexts().contains(context)) return kDestroyedContext;
+    if (!contexts().contains(context)) return kContextDestroyed;
   }
   if (const Status32 lost = context->sticky; lost != kSuccess) return lost;
   if (code != kSuccess && loses_context(code)) lose(*context, code);

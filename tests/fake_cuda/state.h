@@ -24,7 +24,6 @@ namespace furlong::fake {
 using namespace device::cuda;
 
 // Codes that the back end has no name for.
-inline constexpr Status32 kDestroyedContext = 709;
 inline constexpr Status32 kNotReady = 600;
 inline constexpr Status32 kCaptureUnsupported = 900;
 inline constexpr Status32 kCaptureInvalidated = 901;
