@@ -185,7 +185,8 @@ Result<Api> bind_driver(const std::string& file) {
   FURLONG_TRY(Library library, Library::open(file));
   FURLONG_TRY(Api api, bind(library));
   static std::mutex mutex;
-  static std::vector<Library> opened;  // never closed: drivers keep threads
+  // Never closed, not at the end of the process either: drivers keep threads.
+  static auto& opened = *new std::vector<Library>;
   {
     const std::lock_guard lock(mutex);
     opened.push_back(std::move(library));
