@@ -23,7 +23,7 @@ class Meter {
 
   /// Filled memory of the record, before the executor takes it. `exhausted` ("the record's cap of …") once
   /// the sum is over the cap: the executor stops at that charge, so the record overshoots by at most one. A
-  /// trip lasts until rollback().
+  /// trip lasts until rollback(), and nothing more is counted during it.
   Status charge(std::uint64_t bytes);
   void release(std::uint64_t bytes);
   /// One of the executor's counters; it may be any of those it names.
@@ -35,15 +35,18 @@ class Meter {
   std::uint64_t cap_bytes() const { return cap_bytes_; }
   bool tripped() const { return tripped_; }
   const std::map<std::string, double>& features() const { return features_; }
+  /// By all units committed and the one that runs.
   const std::set<Key>& touched() const { return touched_; }
+  /// By the unit begun last, also what others had touched before; sorted (Record::last_touched).
+  std::vector<Key> last_touched() const { return {last_touched_.begin(), last_touched_.end()}; }
 
  private:
   std::uint64_t cap_bytes_;
   std::uint64_t bytes_ = 0, mark_bytes_ = 0;
   bool tripped_ = false;
   std::map<std::string, double> features_, mark_features_;
-  std::set<Key> touched_;
-  std::vector<Key> touched_since_mark_;
+  std::set<Key> touched_, last_touched_;
+  std::vector<Key> touched_since_mark_;  // first by the running unit
 };
 
 }  // namespace furlong::shard
