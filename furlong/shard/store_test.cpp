@@ -160,9 +160,9 @@ TEST_F(StoreTest, AReferenceMayComeBeforeItsOwnerButNotWithoutOne) {
 TEST_F(StoreTest, GrowsItsMapAndHoldsManyAndLargeItems) {
   StoreWriter w = writer();
   std::vector<Key> keys;
-  const std::string large(50u << 20, 'x');  // two of these are more than the first map
+  const std::string large(25u << 20, 'x');  // three of these are more than the first map
   for (const char* head : {"1", "2", "3"}) keys.push_back(item(w, head + large));
-  for (int i = 0; i < 30'000; ++i) keys.push_back(item(w, fmt::format("small {}", i)));
+  for (int i = 0; i < 20000; ++i) keys.push_back(item(w, fmt::format("small {}", i)));
   for (std::size_t i = 0; i < keys.size(); ++i)
     ASSERT_TRUE(w.add_unit(fmt::format("u{}", i), {keys[i]},
                            i > 0 ? std::vector<Key>{keys[i - 1]} : std::vector<Key>{}));

@@ -231,12 +231,12 @@ struct Head {
   std::uint64_t last_page;
 };
 
-Result<Head> read_head(int descriptor, const fs::path& file, off_t at) {
+Result<Head> read_head(int descriptor, const fs::path& file, std::uint64_t size, std::uint64_t at) {
   std::array<std::uint8_t, kHeadBytes> bytes;
-  const ssize_t got = ::pread(descriptor, bytes.data(), bytes.size(), at);
+  const ssize_t got = ::pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(at));
   if (got < 0) return error_of(file, "reading", errno);
   if (got != static_cast<ssize_t>(bytes.size()))
-    return fail(Code::corrupt, "{}: the file ends at byte {}, in its head", file.string(), at + got);
+    return fail(Code::corrupt, "{}: the file ends at byte {}, in its head", file.string(), size);
   const std::uint8_t* meta = bytes.data() + kMetaAt;
   return Head{load_le<std::uint32_t>(meta), load_le<std::uint32_t>(meta + 4),
               load_le<std::uint32_t>(meta + 24), load_le<std::uint64_t>(meta + 24 + 96)};
@@ -245,7 +245,7 @@ Result<Head> read_head(int descriptor, const fs::path& file, off_t at) {
 Status check_head(int descriptor, const fs::path& file, std::uint64_t size) {
   if (size < kHeadBytes)
     return fail(Code::invalid, "{}: not a store: {} bytes are too few for one", file.string(), size);
-  FURLONG_TRY(const Head head, read_head(descriptor, file, 0));
+  FURLONG_TRY(const Head head, read_head(descriptor, file, size, 0));
   if (head.magic != kMagic)
     return fail(Code::invalid, "{}: not a store: found the magic {:08x}, expected {:08x}", file.string(),
                 head.magic, kMagic);
@@ -255,7 +255,7 @@ Status check_head(int descriptor, const fs::path& file, std::uint64_t size) {
   if (head.page_bytes < 512 || head.page_bytes > 65536 || (head.page_bytes & (head.page_bytes - 1)) != 0)
     return fail(Code::corrupt, "{}: byte {}: a page of {} bytes cannot be", file.string(), kMetaAt + 24,
                 head.page_bytes);
-  FURLONG_TRY(const Head second, read_head(descriptor, file, head.page_bytes));
+  FURLONG_TRY(const Head second, read_head(descriptor, file, size, head.page_bytes));
   if (second.magic != kMagic || second.version != kDataVersion || second.page_bytes != head.page_bytes)
     return fail(Code::corrupt, "{}: byte {}: the second head is damaged", file.string(), head.page_bytes);
   const std::uint64_t last = std::max(head.last_page, second.last_page);
