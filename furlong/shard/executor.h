@@ -1,0 +1,87 @@
+#pragma once
+// The one interface of those who execute units (executor/metamath, executor/command, executor/replay, and
+// races in furlong/campaign). An executor is one folder and one line of tools/layers.txt.
+
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "furlong/base/sign.h"
+#include "furlong/shard/meter.h"
+#include "furlong/shard/types.h"
+
+namespace furlong::shard {
+
+/// The items that a claim may look at. Bytes are valid as long as the source. `corrupt` for an item whose
+/// bytes are not those of its key (nothing is handed out), `invalid` for a key that is not in the claim, with
+/// the key and the channel ("owned", "frontier") in the message.
+class ItemSource {
+ public:
+  virtual ~ItemSource() = default;
+  virtual Result<ByteView> item(const Key& key) = 0;
+};
+
+/// The check: units executed one after another into a running record. One thread at a time.
+class Record {
+ public:
+  virtual ~Record() = default;
+  /// Executes one more unit; its owned items and its references are in `items`. On any Error the record is as
+  /// it was before: `exhausted` when the cap tripped, `mismatch` when the executor rejects the unit (with
+  /// why), `timeout` when stopped. `items` may go after the call.
+  virtual Status add(const Unit& unit, ItemSource& items) = 0;
+  /// Of all units added so far.
+  virtual Cost cost() const = 0;
+  /// Items that the last added unit really consulted (the touch graph); sorted.
+  virtual std::vector<Key> last_touched() const = 0;
+};
+
+/// The evidence that a claim was carried out.
+struct Receipt {
+  std::string executor;
+  int version = 0;
+  Digest claim;  ///< Claim::digest
+  Bytes body;    ///< the executor's own, binding the claim
+  PublicKey signer;
+  Signature signature{};  ///< over everything above, as receipt_message() writes it
+};
+Bytes receipt_message(const Receipt& receipt);
+
+struct JobOptions {
+  std::uint64_t record_cap_bytes = 0;  ///< 0: none
+  std::uint64_t memory_bytes = 0;      ///< what the job was admitted with; 0: unknown
+  const KeyPair* signer = nullptr;     ///< must not be null
+  std::stop_token stop;
+};
+struct JobResult {
+  Receipt receipt;
+  Cost check;  ///< of the prefix, as a Record would tell
+  Cost job;    ///< of the whole
+};
+
+struct VerifyOptions {
+  double sample = 1;  ///< share of the receipt's rows that is looked at, where an executor can; 1: all
+  std::uint64_t seed = 1;
+  std::stop_token stop;
+};
+
+/// Stateless; thread safe.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual std::string_view name() const = 0;
+  /// Raised when the meaning of receipts or costs changes: receipts of another version are not taken.
+  virtual int version() const = 0;
+  /// An empty record under a cap (0: none). `settings`: the store's (Store::settings), JSON.
+  virtual Result<std::unique_ptr<Record>> begin(const std::string& settings, std::uint64_t cap_bytes,
+                                                std::stop_token stop) const = 0;
+  /// The expensive job of a claim, of which the check is the first part. Units in the plan's order.
+  virtual Result<JobResult> run(const std::string& settings, const Claim& claim, std::span<const Unit> units,
+                                ItemSource& items, const JobOptions& options) const = 0;
+  /// Whether the receipt is that claim's and true; `mismatch` with why not. Shares no code with run().
+  virtual Status verify(const std::string& settings, const Claim& claim, std::span<const Unit> units,
+                        ItemSource& items, const Receipt& receipt, const VerifyOptions& options) const = 0;
+};
+
+}  // namespace furlong::shard

@@ -1,0 +1,5 @@
+pkg_check_modules(LMDB REQUIRED IMPORTED_TARGET lmdb)
+find_path(SCOTCH_INCLUDE_DIR scotch.h PATH_SUFFIXES scotch REQUIRED)
+find_library(SCOTCH_LIBRARY scotch REQUIRED)
+target_include_directories(${target} PRIVATE ${SCOTCH_INCLUDE_DIR})
+target_link_libraries(${target} PRIVATE PkgConfig::LMDB ${SCOTCH_LIBRARY})
