@@ -1,7 +1,7 @@
 #pragma once
-// A Metamath database read into memory: the language of chapter 4 and appendix E of N. Megill and D. A. Wheeler,
-// Metamath: A Computer Language for Mathematical Proofs (2019). Reading checks everything but the proofs, which
-// proof.h decodes and verify.h verifies.
+// A Metamath database read into memory: the language of chapter 4 and appendix E of N. Megill and D. A.
+// Wheeler, Metamath: A Computer Language for Mathematical Proofs (2019). Reading checks everything but the
+// proofs, which proof.h decodes and verify.h verifies.
 
 #include <cstdint>
 #include <deque>
@@ -72,8 +72,8 @@ struct Assertion {
 /// Immutable once read; thread safe. Views into it are valid as long as it is.
 class Database {
  public:
-  /// The file and what it includes; the path of an included file is taken from the folder of `file`, and a file
-  /// included twice counts once. `invalid` with file, line and label for the first thing that is wrong;
+  /// The file and what it includes; the path of an included file is taken from the folder of `file`, and a
+  /// file included twice counts once. `invalid` with file, line and label for the first thing that is wrong;
   /// the errors of Files::read.
   static Result<Database> read(const std::filesystem::path& file, Files& files = system_files());
   /// One text without inclusions; `name` stands for the file in messages. At most 4 GiB.
@@ -94,7 +94,8 @@ class Database {
   std::span<const Distinct> distinct_of(const Assertion& assertion) const {
     return {distinct_.data() + assertion.distinct.begin, assertion.distinct.count};
   }
-  /// Every pair that must stay distinct in the proof of a $p, with its optional variables; sorted, none twice.
+  /// Every pair that must stay distinct in the proof of a $p, with its optional variables; sorted, none
+  /// twice.
   void all_distinct(const Assertion& theorem, std::vector<Distinct>& into) const;
 
   struct Label {
@@ -124,7 +125,7 @@ class Database {
   std::vector<Distinct> distinct_;
   std::vector<Range> disjoint_statements_;  // $d: ranges of cells_
   std::vector<std::uint32_t> in_force_;     // indices into disjoint_statements_
-  Names symbol_names_, labels_;             // labels_: index * 2 + 1 for an assertion, index * 2 for a hypothesis
+  Names symbol_names_, labels_;  // labels_: index * 2 + 1 for an assertion, index * 2 for a hypothesis
 };
 
 }  // namespace furlong::shard::metamath

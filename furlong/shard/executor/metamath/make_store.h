@@ -1,8 +1,8 @@
 #pragma once
-// A store from a Metamath database. Unit = a theorem: it owns a statement item and a proof item, and refers to
-// the statements that its proof uses. All axioms, definitions and syntax ($a) are the items of one unit before
-// all theorems, "(axioms)": there is nothing to execute in them, and one unit a statement would only fill plans
-// with thousands of units that cost nothing. docs/formats/metamath-items.md.
+// A store from a Metamath database. Unit = a theorem: it owns a statement item and a proof item, and refers
+// to the statements that its proof uses. All axioms, definitions and syntax ($a) are the items of one unit
+// before all theorems, "(axioms)": there is nothing to execute in them, and one unit a statement would only
+// fill plans with thousands of units that cost nothing. docs/formats/metamath-items.md.
 
 #include <cstdint>
 #include <filesystem>
@@ -31,8 +31,8 @@ class UnitSink {
 struct StoreSummary {
   std::uint64_t axioms = 0;  ///< $a statements
   std::uint64_t proofs = 0;  ///< $p statements, as `metamath` counts them: as many units
-  /// Theorems that state, letter by letter, what an axiom or an earlier theorem states: their units own a proof
-  /// item alone.
+  /// Theorems that state, letter by letter, what an axiom or an earlier theorem states: their units own a
+  /// proof item alone.
   std::uint64_t restated = 0;
   std::uint64_t units = 0, items = 0, item_bytes = 0;
 };

@@ -24,8 +24,8 @@ Result<StoreSummary> make_metamath_store(const std::filesystem::path& database,
                                          const std::filesystem::path& store, const StoreProgress& progress,
                                          std::stop_token stop) {
   FURLONG_TRY(const Database read, Database::read(database));
-  const std::string settings = fmt::format(R"({{"format":1,"axioms":{},"proofs":{}}})", read.axiom_count(),
-                                           read.theorem_count());
+  const std::string settings =
+      fmt::format(R"({{"format":1,"axioms":{},"proofs":{}}})", read.axiom_count(), read.theorem_count());
   FURLONG_TRY(StoreWriter writer,
               StoreWriter::create(store, std::string(kExecutorName), kExecutorVersion, settings));
   WriterSink sink(writer);

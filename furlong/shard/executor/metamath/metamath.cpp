@@ -24,8 +24,9 @@ Status check_settings(const std::string& settings) {
   object.require({"format", "axioms", "proofs"});
   FURLONG_CHECK(object.strict());
   if (format == kSettingsFormat) return {};
-  return fail(Code::incompatible, "the store's items are of format {}, this program reads {}: make the store anew",
-              format, kSettingsFormat);
+  return fail(Code::incompatible,
+              "the store's items are of format {}, this program reads {}: make the store anew", format,
+              kSettingsFormat);
 }
 
 class MetamathExecutor : public Executor {
@@ -67,14 +68,15 @@ class MetamathExecutor : public Executor {
     return result;
   }
 
-  Status verify(const std::string& settings, const Claim& claim, std::span<const Unit> units, ItemSource& items,
-                const Receipt& receipt, const VerifyOptions& options) const override {
+  Status verify(const std::string& settings, const Claim& claim, std::span<const Unit> units,
+                ItemSource& items, const Receipt& receipt, const VerifyOptions& options) const override {
     FURLONG_CHECK(check_settings(settings));
     if (receipt.executor != kExecutorName)
       return fail(Code::mismatch, "the receipt is of the executor '{}', not '{}'", receipt.executor,
                   kExecutorName);
     if (receipt.version != kExecutorVersion)
-      return fail(Code::incompatible, "the receipt is of version {} of the executor, this is {}: run the shard anew",
+      return fail(Code::incompatible,
+                  "the receipt is of version {} of the executor, this is {}: run the shard anew",
                   receipt.version, kExecutorVersion);
     FURLONG_TRY(const Claim made, claim_of(units));
     if (made != claim) return fail(Code::mismatch, "the units are not those of the claim");

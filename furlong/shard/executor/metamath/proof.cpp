@@ -41,8 +41,8 @@ class Decoder {
       const Assertion& used = database_.assertions()[found->index];
       if (&used == &theorem_) return wrong("the proof uses what it proves");
       if (used.declared > theorem_.declared)
-        return wrong(fmt::format("the proof uses '{}', which comes later ({})", token,
-                                 database_.at(used.place)));
+        return wrong(
+            fmt::format("the proof uses '{}', which comes later ({})", token, database_.at(used.place)));
       return ProofStep{StepKind::assertion, found->index};
     }
     const Hypothesis& used = database_.hypotheses()[found->index];
@@ -57,7 +57,8 @@ class Decoder {
     for (const std::uint32_t index : mandatory) steps_.push_back({StepKind::hypothesis, index});
     for (;;) {
       FURLONG_TRY(const std::string_view token, lexer_.next());
-      if (token.empty()) return wrong("the list of labels of the compressed proof does not end: ')' is missing");
+      if (token.empty())
+        return wrong("the list of labels of the compressed proof does not end: ')' is missing");
       if (token == ")") break;
       FURLONG_TRY(const ProofStep step, label(token));
       if (step.kind == StepKind::hypothesis &&

@@ -90,7 +90,8 @@ class Verifier {
       return fail(Code::exhausted, "{}: {}: the expressions of the proof have over {} symbols",
                   database_.at(theorem_->place), theorem_->label, max_symbols_);
     if (used_ + count > arena_.size())
-      arena_.resize(std::max<std::size_t>(used_ + count, std::min<std::uint64_t>(max_symbols_, arena_.size() * 2)));
+      arena_.resize(
+          std::max<std::size_t>(used_ + count, std::min<std::uint64_t>(max_symbols_, arena_.size() * 2)));
     return {};
   }
 
@@ -119,9 +120,10 @@ class Verifier {
     for (std::size_t i = 0; i < hypotheses.size(); ++i) {
       const Hypothesis& hypothesis = database_.hypotheses()[hypotheses[i]];
       if (hypothesis.essential && !instance(database_.expression(hypothesis.expression), given[i]))
-        return wrong(rule, fmt::format("'{}' is given for the hypothesis {} ('{}'), which it is no instance of",
-                                       text(view(given[i])), hypothesis.label,
-                                       text(database_.expression(hypothesis.expression))));
+        return wrong(rule,
+                     fmt::format("'{}' is given for the hypothesis {} ('{}'), which it is no instance of",
+                                 text(view(given[i])), hypothesis.label,
+                                 text(database_.expression(hypothesis.expression))));
     }
     for (const Distinct pair : database_.distinct_of(rule)) FURLONG_CHECK(keep_distinct(rule, pair));
     return conclude(rule, hypotheses.size());
@@ -187,8 +189,8 @@ class Verifier {
     for (const Symbol a : left_)
       for (const Symbol b : right_) {
         if (a == b)
-          return wrong(rule, fmt::format("{} and {} must be distinct, but both are given '{}'", name(pair.first),
-                                         name(pair.second), name(a)));
+          return wrong(rule, fmt::format("{} and {} must be distinct, but both are given '{}'",
+                                         name(pair.first), name(pair.second), name(a)));
         if (!distinct({std::min(a, b), std::max(a, b)}))
           return wrong(rule, fmt::format("{} and {} must be distinct, but no $d says so of {} and {}",
                                          name(pair.first), name(pair.second), name(a), name(b)));
@@ -243,11 +245,10 @@ Result<VerifyReport> verify_database(const Database& database, const VerifyDatab
     if (!status) {
       report.unproved.push_back({std::string(assertion.label), std::move(status).error()});
     } else if (!proved) {
-      report.unproved.push_back(
-          {std::string(assertion.label),
-           fail(Code::mismatch, "{}: {}: the proof is not finished: step {} is '?'",
-                database.at(assertion.place), assertion.label, verifier.steps()),
-           true});
+      report.unproved.push_back({std::string(assertion.label),
+                                 fail(Code::mismatch, "{}: {}: the proof is not finished: step {} is '?'",
+                                      database.at(assertion.place), assertion.label, verifier.steps()),
+                                 true});
     }
   }
   if (options.progress) options.progress(report.proofs, database.theorem_count());

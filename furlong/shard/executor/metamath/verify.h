@@ -1,6 +1,6 @@
 #pragma once
-// Every proof of a database, verified in one pass by stack execution on plain symbol strings: the fast way to a
-// verdict, without a store, a record or a receipt.
+// Every proof of a database, verified in one pass by stack execution on plain symbol strings: the fast way to
+// a verdict, without a store, a record or a receipt.
 
 #include <cstdint>
 #include <functional>

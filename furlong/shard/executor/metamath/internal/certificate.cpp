@@ -45,20 +45,39 @@ Bytes head(const MetamathRecord& record, std::span<const Unit> units) {
   return out;
 }
 
-void put_expressions(Bytes& out, const Tables& tables) {
-  put_number(out, tables.expressions.size());
-  for (std::uint32_t i = 0; i < tables.expressions.size(); ++i) {
-    const std::uint32_t* const cells = tables.cells_of(i);
-    const std::uint32_t length = tables.expressions[i].length;
+/// The expressions that rows state, numbered by first use: those that are only patterns of rules are left
+/// out.
+class Stated {
+ public:
+  explicit Stated(const Tables& tables) : number_(tables.expressions.size(), kNoRow) {
+    for (std::uint32_t row = 0; row < tables.steps.size(); ++row) {
+      std::uint32_t& number = number_[tables.steps[row].result];
+      if (number != kNoRow) continue;
+      number = static_cast<std::uint32_t>(order_.size());
+      order_.push_back(tables.steps[row].result);
+    }
+  }
+  std::uint32_t number(std::uint32_t expression) const { return number_[expression]; }
+  const std::vector<std::uint32_t>& order() const { return order_; }
+
+ private:
+  std::vector<std::uint32_t> number_, order_;
+};
+
+void put_expressions(Bytes& out, const Tables& tables, const Stated& stated) {
+  put_number(out, stated.order().size());
+  for (const std::uint32_t expression : stated.order()) {
+    const std::uint32_t* const cells = tables.cells_of(expression);
+    const std::uint32_t length = tables.expressions[expression].length;
     put_number(out, length);
     for (std::uint32_t j = 0; j < length; ++j) put_number(out, cells[j]);
   }
 }
 
-void put_row(Bytes& out, const Tables& tables, std::uint32_t row) {
+void put_row(Bytes& out, const Tables& tables, const Stated& stated, std::uint32_t row) {
   const Tables::Step& step = tables.steps[row];
   put_number(out, step.rule);
-  put_number(out, step.result);
+  put_number(out, stated.number(step.result));
   if (step.rule < Tables::kFirstRule) return;
   for (std::uint32_t i = 0; i < tables.arity(step.rule); ++i)
     put_number(out, row - tables.parents[step.parents + i]);  // never 0: parents stand before
@@ -76,16 +95,17 @@ void put_leaf(Bytes& out, const Tables& tables, std::uint32_t row) {
 }
 
 /// Exactly what put_expressions() and put_row() will write, so that the body is allocated once.
-std::size_t table_bytes(const Tables& tables) {
-  std::size_t bytes = number_bytes(tables.expressions.size()) + number_bytes(tables.steps.size());
-  for (std::uint32_t i = 0; i < tables.expressions.size(); ++i) {
-    const std::uint32_t length = tables.expressions[i].length;
+std::size_t table_bytes(const Tables& tables, const Stated& stated) {
+  std::size_t bytes = number_bytes(stated.order().size()) + number_bytes(tables.steps.size());
+  for (const std::uint32_t expression : stated.order()) {
+    const std::uint32_t* const cells = tables.cells_of(expression);
+    const std::uint32_t length = tables.expressions[expression].length;
     bytes += number_bytes(length);
-    for (std::uint32_t j = 0; j < length; ++j) bytes += number_bytes(tables.cells_of(i)[j]);
+    for (std::uint32_t j = 0; j < length; ++j) bytes += number_bytes(cells[j]);
   }
   for (std::uint32_t row = 0; row < tables.steps.size(); ++row) {
     const Tables::Step& step = tables.steps[row];
-    bytes += number_bytes(step.rule) + number_bytes(step.result);
+    bytes += number_bytes(step.rule) + number_bytes(stated.number(step.result));
     if (step.rule < Tables::kFirstRule) continue;
     for (std::uint32_t i = 0; i < tables.arity(step.rule); ++i)
       bytes += number_bytes(row - tables.parents[step.parents + i]);
@@ -115,23 +135,24 @@ Digest MerkleStream::root() const {
 Result<Bytes> write_certificate(const MetamathRecord& record, std::span<const Unit> units,
                                 const std::stop_token& stop) {
   const Tables& tables = record.tables();
+  const Stated stated(tables);
   const Bytes head_bytes = head(record, units);
   MerkleStream tree;
   tree.add(blake2b_256(head_bytes));
   Bytes body;
   body.reserve(4 + sizeof(Digest::bytes) + number_bytes(head_bytes.size()) + head_bytes.size() +
-               table_bytes(tables));
+               table_bytes(tables, stated));
   for (const char c : {'F', 'M', 'C', '1'}) body.push_back(static_cast<std::uint8_t>(c));
   body.resize(body.size() + sizeof(Digest::bytes));  // for the root
   put_number(body, head_bytes.size());
   body.insert(body.end(), head_bytes.begin(), head_bytes.end());
-  put_expressions(body, tables);
+  put_expressions(body, tables, stated);
   put_number(body, tables.steps.size());
   Bytes leaf;
   for (std::uint32_t row = 0; row < tables.steps.size(); ++row) {
     if (row % 4096 == 0 && stop.stop_requested())
       return fail(Code::timeout, "stopped at row {} of {} of the certificate", row, tables.steps.size());
-    put_row(body, tables, row);
+    put_row(body, tables, stated, row);
     leaf.clear();
     put_leaf(leaf, tables, row);
     tree.add(blake2b_256(leaf));

@@ -1,7 +1,7 @@
 #pragma once
 // The body of a receipt: one row per distinct step of a claim, under a Merkle root (docs/formats/
-// metamath-certificate.md). Written from a record's tables; read and judged by certificate_check.h, which knows
-// nothing of them.
+// metamath-certificate.md). Written from a record's tables; read and judged by certificate_check.h, which
+// knows nothing of them.
 
 #include <span>
 #include <vector>

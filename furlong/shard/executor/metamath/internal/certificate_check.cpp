@@ -49,7 +49,8 @@ class Judge {
     }
     for (const Key& key : certificate_.rules) {
       if (!known.contains(key))
-        return wrong(fmt::format("the certificate uses the statement {}, which is not the claim's", key.brief()));
+        return wrong(
+            fmt::format("the certificate uses the statement {}, which is not the claim's", key.brief()));
       FURLONG_TRY(const ByteView bytes, items_.item(key));
       FURLONG_TRY(Statement statement, read_statement(bytes, certificate_.symbols));
       if (!rule_places_.emplace(key, static_cast<Word>(statements_.size())).second)
@@ -75,6 +76,10 @@ class Judge {
       certificate_.rows.push_back(row);
     }
     if (in.broken || !in.left.empty()) return wrong("the certificate's rows are torn");
+    std::vector<bool> stated(certificate_.expressions.size());
+    for (const Certificate::Row& row : certificate_.rows) stated[row.result] = true;
+    if (std::ranges::count(stated, false) > 0)
+      return wrong("the certificate has an expression that no row has");
     return {};
   }
 
@@ -95,10 +100,11 @@ class Judge {
       const auto first = certificate_.parents.begin() + static_cast<std::ptrdiff_t>(row.parents);
       leaf.insert(leaf.end(), first, first + count);
       leaf.insert(leaf.end(), result(i).begin(), result(i).end());
-      leaves.push_back(
-          blake2b_256(ByteView(reinterpret_cast<const std::uint8_t*>(leaf.data()), leaf.size() * sizeof(Word))));
+      leaves.push_back(blake2b_256(
+          ByteView(reinterpret_cast<const std::uint8_t*>(leaf.data()), leaf.size() * sizeof(Word))));
     }
-    if (merkle_root(leaves) != certificate_.root) return wrong("the certificate's root is not that of its rows");
+    if (merkle_root(leaves) != certificate_.root)
+      return wrong("the certificate's root is not that of its rows");
     return {};
   }
 
@@ -201,7 +207,8 @@ class Judge {
     const auto place = rule_places_.find(head.statement);
     if (place == rule_places_.end()) return wrong("its statement is not in the certificate");
     const Statement& statement = statements_[place->second];
-    if (result(static_cast<Word>(row - 1)) != statement.conclusion) return wrong("another statement is proved");
+    if (result(static_cast<Word>(row - 1)) != statement.conclusion)
+      return wrong("another statement is proved");
 
     std::set<Words> granted;  // hypotheses of both kinds
     Apart apart(statement.apart.begin(), statement.apart.end());
@@ -214,7 +221,8 @@ class Judge {
     return {};
   }
 
-  Status grant(const Statement& statement, const ProofHead& head, std::set<Words>& granted, Apart& apart) const {
+  Status grant(const Statement& statement, const ProofHead& head, std::set<Words>& granted,
+               Apart& apart) const {
     Words variables;
     for (const auto& premise : statement.premises) {
       granted.insert(premise.expression);
@@ -240,7 +248,8 @@ class Judge {
   }
 
   /// All that the row stands on.
-  Status follow(Word from, Word stamp, const std::set<Words>& granted, const Apart& apart, std::set<Key>& used) {
+  Status follow(Word from, Word stamp, const std::set<Words>& granted, const Apart& apart,
+                std::set<Key>& used) {
     Words open{from};
     last_seen_[from] = stamp;
     while (!open.empty()) {

@@ -1,6 +1,6 @@
 #pragma once
-// Judges a certificate against the claim's units, row by row. Shares nothing with what made it: the formats of
-// items and certificate are read anew here, substitution and distinct variables are done another way.
+// Judges a certificate against the claim's units, row by row. Shares nothing with what made it: the formats
+// of items and certificate are read anew here, substitution and distinct variables are done another way.
 
 #include <span>
 #include <string>
@@ -16,8 +16,8 @@ namespace furlong::shard::metamath {
 Status check_certificate(ByteView body, std::span<const Unit> units, ItemSource& items,
                          const VerifyOptions& options);
 
-/// The claim that these units make. `mismatch` when a unit's key is not that of its lists, for a unit twice, or
-/// when units prove each other in a circle.
+/// The claim that these units make. `mismatch` when a unit's key is not that of its lists, for a unit twice,
+/// or when units prove each other in a circle.
 Result<Claim> claim_of(std::span<const Unit> units);
 
 }  // namespace furlong::shard::metamath

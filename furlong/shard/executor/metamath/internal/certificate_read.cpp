@@ -149,7 +149,8 @@ Result<Statement> read_statement(ByteView bytes, const SymbolTable& table) {
     if (!essential && !local.give_type(expression))
       return unreadable("a variable of the statement has no place in the certificate");
   for (auto& [essential, expression] : premises) {
-    if (!local.turn(expression)) return unreadable("a symbol of the statement has no place in the certificate");
+    if (!local.turn(expression))
+      return unreadable("a symbol of the statement has no place in the certificate");
     const Word variable = essential ? kConstant : expression[1];
     statement.premises.push_back({std::move(expression), variable});
   }
@@ -216,7 +217,8 @@ Result<Certificate> read_certificate(ByteView body, Cursor& rows) {
   Certificate certificate;
   certificate.root = in.key();
   certificate.head = in.take(in.many());
-  if (in.broken || !read_head(certificate.head, certificate)) return unreadable("the certificate's head is torn");
+  if (in.broken || !read_head(certificate.head, certificate))
+    return unreadable("the certificate's head is torn");
   const std::size_t bound = certificate.symbols.rows.size();
   certificate.expressions.resize(in.many());
   for (Words& expression : certificate.expressions) {

@@ -26,16 +26,13 @@ std::uint8_t ItemReader::byte() {
 
 std::uint64_t ItemReader::number() {
   std::uint64_t value = 0;
-  for (int shift = 0;; shift += 7) {
+  for (int shift = 0; shift < 63; shift += 7) {
     const std::uint8_t next = byte();
     if (!ok()) return 0;
-    if (shift == 63 && next > 1) break;
     value |= static_cast<std::uint64_t>(next & 0x7f) << shift;
-    if (next < 0x80) {
-      if (next == 0 && shift > 0) break;  // one number, one way to write it
-      return value;
-    }
-    if (shift == 63) break;
+    if (next >= 0x80) continue;
+    if (next == 0 && shift > 0) break;  // one number, one way to write it
+    return value;
   }
   fail_with("this is no number");
   return 0;
@@ -49,7 +46,8 @@ std::uint32_t ItemReader::index(std::uint64_t limit) {
 
 std::uint32_t ItemReader::count() {
   const std::uint64_t value = number();
-  if (ok() && value > bytes_.size() - at_) fail_with(fmt::format("a count of {} is over what is left", value));
+  if (ok() && value > bytes_.size() - at_)
+    fail_with(fmt::format("a count of {} is over what is left", value));
   return ok() ? static_cast<std::uint32_t>(value) : 0;
 }
 

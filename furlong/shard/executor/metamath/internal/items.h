@@ -1,6 +1,6 @@
 #pragma once
-// The items of a Metamath store as bytes (docs/formats/metamath-items.md): what the store maker writes and the
-// check reads. The verifier of certificates has a reader of its own.
+// The items of a Metamath store as bytes (docs/formats/metamath-items.md): what the store maker writes and
+// the check reads. The verifier of certificates has a reader of its own.
 
 #include <cstdint>
 #include <string>
@@ -20,8 +20,8 @@ constexpr std::uint8_t kItemFormat = 1;
 void put_number(Bytes& to, std::uint64_t number);
 void put_text(Bytes& to, std::string_view text);
 
-/// Numbers and texts one after another; the first thing that is wrong is kept, and everything read behind it is
-/// zero or empty.
+/// Numbers and texts one after another; the first thing that is wrong is kept, and everything read behind it
+/// is zero or empty.
 class ItemReader {
  public:
   explicit ItemReader(ByteView bytes) : bytes_(bytes) {}
@@ -89,8 +89,8 @@ constexpr std::uint64_t kStepSave = 0, kStepUnknown = 1, kFirstStep = 2;
 
 Bytes encode(const StatementItem& item);
 Bytes encode(const ProofItem& item);
-/// Views into `bytes`. `mismatch` for anything but what encode() writes for a statement that means something: a
-/// name twice, a variable without a type or with two, numbering that is not by appearance.
+/// Views into `bytes`. `mismatch` for anything but what encode() writes for a statement that means something:
+/// a name twice, a variable without a type or with two, numbering that is not by appearance.
 Result<StatementItem> decode_statement(ByteView bytes);
 /// Numbers of steps are not looked at; those of pairs only among themselves.
 Result<ProofItem> decode_proof_item(ByteView bytes);

@@ -100,8 +100,7 @@ Status Parser::statement(Lexer& lexer, std::string_view token) {
 Status Parser::labelled(Lexer& lexer, std::string_view label) {
   ++clock_;
   if (!is_label(label))
-    return wrong(label,
-                 fmt::format("'{}' is no label: letters, digits, '-', '_' and '.' make one", label));
+    return wrong(label, fmt::format("'{}' is no label: letters, digits, '-', '_' and '.' make one", label));
   FURLONG_TRY(const std::string_view keyword, next(lexer, label, "labelled"));
   if (keyword == "$f") return floating(lexer, label);
   if (keyword == "$e") return essential(lexer, label);
@@ -203,7 +202,8 @@ Status Parser::include(Lexer& lexer, std::string_view keyword) {
     return wrong(name, "an inclusion is '$[ FILE $]', the file's name without blanks and '$'");
   if (files_ == nullptr) return wrong(keyword, fmt::format("'{}' cannot be included here", name));
   auto read = read_file(folder_ / std::string(name));
-  if (!read) return Error(std::move(read).error()).with(fmt::format("included in {}", database_.at(place(keyword))));
+  if (!read)
+    return Error(std::move(read).error()).with(fmt::format("included in {}", database_.at(place(keyword))));
   return {};
 }
 

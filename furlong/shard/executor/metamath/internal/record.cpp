@@ -8,9 +8,9 @@
 namespace furlong::shard::metamath {
 
 Tables::Mark Tables::mark() const {
-  return {symbols.size(),       expressions.size(), variables.size(), statements.size(),
-          hypotheses.size(),    distinct.size(),    substitutions.size(), bindings.size(),
-          steps.size(),         parents.size(),     conditions.size(), cells.mark()};
+  return {symbols.size(),    expressions.size(), variables.size(),     statements.size(),
+          hypotheses.size(), distinct.size(),    substitutions.size(), bindings.size(),
+          steps.size(),      parents.size(),     conditions.size(),    cells.mark()};
 }
 
 void Tables::truncate(const Mark& mark) {
@@ -35,18 +35,12 @@ void Tables::truncate(const Mark& mark) {
 }
 
 std::vector<Tables::Size> Tables::sizes() const {
-  return {{"symbols", 2, symbols.size()},
-          {"expressions", 3, expressions.size()},
-          {"cells", 1, cells.cells()},
-          {"variables", 1, variables.size()},
-          {"statements", 3, statements.size()},
-          {"hypotheses", 2, hypotheses.size()},
-          {"distinct", 2, distinct.size()},
-          {"substitutions", 3, substitutions.size()},
-          {"bindings", 1, bindings.size()},
-          {"steps", 4, steps.size()},
-          {"parents", 1, parents.size()},
-          {"conditions", 2, conditions.size()}};
+  return {{"symbols", 2, symbols.size()},       {"expressions", 3, expressions.size()},
+          {"cells", 1, cells.cells()},          {"variables", 1, variables.size()},
+          {"statements", 3, statements.size()}, {"hypotheses", 2, hypotheses.size()},
+          {"distinct", 2, distinct.size()},     {"substitutions", 3, substitutions.size()},
+          {"bindings", 1, bindings.size()},     {"steps", 4, steps.size()},
+          {"parents", 1, parents.size()},       {"conditions", 2, conditions.size()}};
 }
 
 double Tables::work() const {
@@ -106,8 +100,7 @@ Cost MetamathRecord::cost() const {
   cost.record_bytes = meter_.bytes();
   cost.seconds = seconds_;
   cost.features = meter_.features();
-  for (const Tables::Size& size : tables_.sizes())
-    cost.features[size.name] = static_cast<double>(size.rows);
+  for (const Tables::Size& size : tables_.sizes()) cost.features[size.name] = static_cast<double>(size.rows);
   return cost;
 }
 

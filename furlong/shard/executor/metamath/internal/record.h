@@ -1,6 +1,6 @@
 #pragma once
-// The check of the executor: proofs verified by stack execution into tables whose rows are all different. What
-// one unit derived costs the next one nothing.
+// The check of the executor: proofs verified by stack execution into tables whose rows are all different.
+// What one unit derived costs the next one nothing.
 
 #include <map>
 #include <string>
@@ -43,7 +43,7 @@ struct Tables {
     std::uint32_t rule = 0, bindings = 0, result = 0;
   };
   struct Step {
-    std::uint32_t rule = 0;  ///< kFloatingRule, kEssentialRule, or row of statements + kFirstRule
+    std::uint32_t rule = 0;     ///< kFloatingRule, kEssentialRule, or row of statements + kFirstRule
     std::uint32_t parents = 0;  ///< as many as the rule has hypotheses; of a hypothesis: its expression
     std::uint32_t result = 0;
     std::uint32_t conditions = 0, condition_count = 0;  ///< variables that must be distinct for it

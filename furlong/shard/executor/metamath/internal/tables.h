@@ -1,7 +1,7 @@
 #pragma once
-// What the check's tables are made of: columns that only grow at the end and can be cut back to an earlier size,
-// and an index that finds equal rows. Both grow in small steps, without copies and without spare capacity worth
-// speaking of, so that the memory which is charged is the memory which is taken.
+// What the check's tables are made of: columns that only grow at the end and can be cut back to an earlier
+// size, and an index that finds equal rows. Both grow in small steps, without copies and without spare
+// capacity worth speaking of, so that the memory which is charged is the memory which is taken.
 
 #include <cstdint>
 #include <cstring>

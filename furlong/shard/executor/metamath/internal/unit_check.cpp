@@ -232,7 +232,8 @@ Status UnitCheck::match(const Tables::Statement& rule, std::span<const Row> give
     if (hypothesis.variable != kNoRow) continue;
     const Row result = tables_.steps[given[i]].result;
     if (!instance(hypothesis.expression, result))
-      return fail(Code::mismatch, "'{}' is no instance of the hypothesis '{}'", text(result), text(hypothesis.expression));
+      return fail(Code::mismatch, "'{}' is no instance of the hypothesis '{}'", text(result),
+                  text(hypothesis.expression));
   }
   return {};
 }
@@ -266,10 +267,11 @@ Status UnitCheck::find_conditions(const Tables::Statement& rule) {
     const Tables::Expression right = tables_.expressions[record_.bound_[pair.second]];
     for (Row a = 0; a < left.variable_count; ++a)
       for (Row b = 0; b < right.variable_count; ++b) {
-        const Row first = tables_.variables[left.variables + a], second = tables_.variables[right.variables + b];
+        const Row first = tables_.variables[left.variables + a],
+                  second = tables_.variables[right.variables + b];
         if (first == second)
           return fail(Code::mismatch, "{} and {} must be distinct, but both are given '{}'", name(pair.first),
-                                   name(pair.second), name(first));
+                      name(pair.second), name(first));
         found_conditions_.push_back({std::min(first, second), std::max(first, second)});
       }
   }
@@ -288,7 +290,7 @@ Status UnitCheck::check_conditions(const Tables::Step& step) {
 Status UnitCheck::check_distinct(Tables::Pair pair) {
   if (std::binary_search(distinct_.begin(), distinct_.end(), pair)) return {};
   return fail(Code::mismatch, "{} and {} must be distinct, which the theorem does not say", name(pair.first),
-                           name(pair.second));
+              name(pair.second));
 }
 
 Result<UnitCheck::Row> UnitCheck::conclude(Row statement) {
@@ -314,8 +316,8 @@ Result<UnitCheck::Row> UnitCheck::conclude(Row statement) {
   if (known != kNoRow) return tables_.substitutions[known].result;
   FURLONG_TRY(const Row result, substitute(rule.conclusion));
   FURLONG_CHECK(room(tables_.bindings.size() + values.size()));
-  FURLONG_CHECK(meter_.charge(sizeof(Tables::Substitution) + UniqueIndex::kRowBytes +
-                              values.size() * sizeof(Row)));
+  FURLONG_CHECK(
+      meter_.charge(sizeof(Tables::Substitution) + UniqueIndex::kRowBytes + values.size() * sizeof(Row)));
   tables_.substitution_index.push_back(hash.value());
   tables_.substitutions.push_back({statement, static_cast<Row>(tables_.bindings.size()), result});
   for (const Row value : values) tables_.bindings.push_back(value);

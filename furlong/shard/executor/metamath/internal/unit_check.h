@@ -1,5 +1,6 @@
 #pragma once
-// One unit executed into the tables of a record. What it leaves in them on an error is for the record to cut off.
+// One unit executed into the tables of a record. What it leaves in them on an error is for the record to cut
+// off.
 
 #include <set>
 #include <span>

@@ -12,11 +12,9 @@ Status UnitCheck::room(std::size_t rows) const {
 }
 
 Result<UnitCheck::Row> UnitCheck::symbol(std::string_view name, Row type) {
-  const std::uint64_t hash =
-      RowHash().add(std::hash<std::string_view>()(name)).add(type).value();
-  const Row known = tables_.symbol_index.find(hash, [&](Row row) {
-    return tables_.symbols[row].type == type && tables_.symbols[row].name == name;
-  });
+  const std::uint64_t hash = RowHash().add(std::hash<std::string_view>()(name)).add(type).value();
+  const Row known = tables_.symbol_index.find(
+      hash, [&](Row row) { return tables_.symbols[row].type == type && tables_.symbols[row].name == name; });
   if (known != kNoRow) return known;
   FURLONG_CHECK(room(tables_.symbols.size()));
   FURLONG_CHECK(meter_.charge(sizeof(Tables::Symbol) + name.size() + UniqueIndex::kRowBytes));
