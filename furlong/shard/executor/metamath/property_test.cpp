@@ -112,9 +112,10 @@ TEST(MetamathProperty, ChangedProofsAreRejectedOrProveTheSame) {
     }
     const auto before = statements(plain), after = statements(*read);
     for (const auto& [label, stated] : after)
-      if (before.contains(label) && before.at(label) != stated)
+      if (before.contains(label) && before.at(label) != stated) {
         EXPECT_NE(std::find(unproved.begin(), unproved.end(), label), unproved.end())
             << seed << ": " << label << " is accepted, but now states " << stated;
+      }
   }
   EXPECT_GT(parsed, 500);
   EXPECT_GT(refused, parsed / 2);
