@@ -43,10 +43,11 @@ TEST(MetamathStore, OneUnitATheoremAndOneForTheAxioms) {
 
 TEST(MetamathStore, ReferencesAreWhatTheProofUses) {
   // "ax-5" is in the list of labels, but in no step.
-  const MemoryStore store =
-      stored(replace_all(testing::small_text(), "( wi ax-1 ax-2 ax-mp )", "( wi ax-1 ax-2 ax-mp ax-5 )"));
+  const MemoryStore store = stored(replace_all(testing::small_text(), "wph wph wi vx wph id ax-gen $.",
+                                               "( wi id ax-gen ax-5 ) AACBADE $."));
   const MemoryStore plain = stored(testing::small_text());
-  EXPECT_EQ(store.unit("id").key, plain.unit("id").key);
+  EXPECT_EQ(store.unit("gen").key, plain.unit("gen").key);
+  EXPECT_EQ(plain.unit("gen").references.size(), 3u);
   EXPECT_EQ(plain.unit("id").references.size(), 4u);
   EXPECT_EQ(plain.unit("idd").references,
             sorted({statement_of(plain, "id"), statement_of(plain, "a1i"), plain.unit("(axioms)").items[0]}));

@@ -201,9 +201,8 @@ Status Parser::include(Lexer& lexer, std::string_view keyword) {
   if (end != "$]" || !is_math_symbol(name))
     return wrong(name, "an inclusion is '$[ FILE $]', the file's name without blanks and '$'");
   if (files_ == nullptr) return wrong(keyword, fmt::format("'{}' cannot be included here", name));
-  auto read = read_file(folder_ / std::string(name));
-  if (!read)
-    return Error(std::move(read).error()).with(fmt::format("included in {}", database_.at(place(keyword))));
+  const std::string from = database_.at(place(keyword));  // before the other file is the one at hand
+  FURLONG_CHECK_DOING(read_file(folder_ / std::string(name)), "included in {}", from);
   return {};
 }
 

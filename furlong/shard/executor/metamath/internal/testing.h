@@ -40,7 +40,7 @@ ${ $d x ph $.  ax-5 $a |- ( ph -> A. x ph ) $. $}
 inline constexpr std::string_view kTheorems = R"mm(
 ${ a1i.1 $e |- ph $.
    a1i $p |- ( ps -> ph ) $= wph wps wph wi a1i.1 wph wps ax-1 ax-mp $. $}
-id $p |- ( ph -> ph ) $= ( wi ax-1 ax-2 ax-mp ) AAABZBZFAACAFABBGFBACAFADEE $.
+id $p |- ( ph -> ph ) $= ( wi ax-1 ax-2 ax-mp ) AAABZBZFAACAFABBGFBAFCAFADEE $.
 idd $p |- ( ps -> ( ph -> ph ) ) $= wph wph wi wps wph id a1i $.
 ${ $d x ph $.  five $p |- ( ps -> ( ph -> A. x ph ) ) $= wph wph vx wal wi wps wph vx ax-5 a1i $. $}
 ${ $d y ph $.

@@ -9,5 +9,5 @@ ax-2 $a |- ( ( ph -> ( ps -> ch ) ) -> ( ( ph -> ps ) -> ( ph -> ch ) ) ) $.
 ${ min $e |- ph $.  maj $e |- ( ph -> ps ) $.  ax-mp $a |- ps $. $}
 ${ ax-gen.1 $e |- ph $.  ax-gen $a |- A. x ph $. $}
 ${ $d x ph $.  ax-5 $a |- ( ph -> A. x ph ) $. $}
-id $p |- ( ph -> ph ) $= ( wi ax-1 ax-2 ax-mp ) AAABZBZFAACAFABBGFBACAFADEE $.
+id $p |- ( ph -> ph ) $= ( wi ax-1 ax-2 ax-mp ) AAABZBZFAACAFABBGFBAFCAFADEE $.
 gen $p |- A. x ( ph -> ph ) $= wph wph wi vx wph id ax-gen $.
