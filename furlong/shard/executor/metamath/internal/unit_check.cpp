@@ -43,15 +43,19 @@ Result<std::uint32_t> UnitCheck::run() {
   return theorem(unit_.items.back());
 }
 
+std::vector<Key> UnitCheck::touched() {
+  std::sort(touched_.begin(), touched_.end());
+  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+  return std::move(touched_);
+}
+
 Result<ByteView> UnitCheck::read(const Key& key) {
-  touched_.insert(key);
-  meter_.touch(key);
+  touched_.push_back(key);
   return items_.item(key);
 }
 
 Result<UnitCheck::Row> UnitCheck::statement(const Key& key) {
-  touched_.insert(key);
-  meter_.touch(key);
+  touched_.push_back(key);
   const Row known = tables_.statement_index.find(load_le<std::uint64_t>(key.bytes.data()),
                                                  [&](Row row) { return tables_.keys[row] == key; });
   if (known != kNoRow) return known;
@@ -297,7 +301,8 @@ Result<UnitCheck::Row> UnitCheck::conclude(Row statement) {
   const Tables::Statement rule = tables_.statements[statement];
   // Without essential hypotheses, steps and substitutions are the same rows, so only steps are kept.
   if (!rule.essentials) return substitute(rule.conclusion);
-  std::vector<Row> values;
+  std::vector<Row>& values = values_;
+  values.clear();
   RowHash hash;
   hash.add(statement);
   for (Row i = 0; i < rule.hypothesis_count; ++i) {

@@ -2,7 +2,6 @@
 // One unit executed into the tables of a record. What it leaves in them on an error is for the record to cut
 // off.
 
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +17,8 @@ class UnitCheck {
 
   /// The row of steps that proves the unit's statement; kNoRow for a unit of axioms.
   Result<std::uint32_t> run();
-  /// Items consulted; sorted.
-  std::vector<Key> touched() const { return {touched_.begin(), touched_.end()}; }
+  /// Items consulted; sorted, none twice.
+  std::vector<Key> touched();
 
  private:
   using Row = std::uint32_t;
@@ -65,11 +64,11 @@ class UnitCheck {
   Meter& meter_;
   const Unit& unit_;
   ItemSource& items_;
-  std::set<Key> touched_;
+  std::vector<Key> touched_;            // in the order of use, with repetitions
   std::vector<Row> rules_;              // rows of statements, as the proof numbers them
   std::vector<Row> optional_;           // variables that only the proof has
   std::vector<Tables::Pair> distinct_;  // sorted
-  std::vector<Row> stack_, saved_, scratch_;
+  std::vector<Row> stack_, saved_, scratch_, values_;
   std::vector<Tables::Pair> found_conditions_;
   std::uint64_t number_ = 0;
 };
