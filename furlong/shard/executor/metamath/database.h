@@ -15,7 +15,7 @@
 
 #include "furlong/base/error.h"
 #include "furlong/base/os/file.h"
-#include "furlong/shard/executor/metamath/internal/names.h"
+#include "furlong/shard/executor/metamath/names.h"
 
 namespace furlong::shard::metamath {
 
