@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 
 #include "furlong/base/log.h"
 #include "furlong/base/text.h"
@@ -124,12 +125,15 @@ Result<std::unique_ptr<Device>> Registry::open_best() const {
   // A card that lists and does not open (no compiler, another's in exclusive mode) must not hide one that
   // does.
   std::vector<std::string> passed_over;
-  const auto opens = [&](Driver& driver, int index) -> std::unique_ptr<Device> {
+  const auto opens = [&](Driver& driver, int index) -> std::optional<Result<std::unique_ptr<Device>>> {
     auto device = driver.open(index);
-    if (device) return *std::move(device);
+    const bool kept_away =
+        !device && (device.error().code() == Code::unavailable ||
+                    device.error().code() == Code::incompatible || device.error().code() == Code::denied);
+    if (!kept_away) return device;
     passed_over.push_back(fmt::format("{}:{}: {}", driver.name(), index, device.error().text()));
     log_warning("{}:{} is passed over: {}", driver.name(), index, device.error().text());
-    return nullptr;
+    return std::nullopt;
   };
   Driver* fallback = nullptr;
   int fallback_index = 0;
@@ -141,7 +145,7 @@ Result<std::unique_ptr<Device>> Registry::open_best() const {
     // OpenCL often lists the CPU (PoCL) before the cards.
     for (const Facts& facts : *devices) {
       if (!facts.runs_on_host_cpu) {
-        if (auto device = opens(*driver, facts.index)) return device;
+        if (auto device = opens(*driver, facts.index)) return *std::move(device);
         continue;
       }
       if (fallback != nullptr) continue;
@@ -150,7 +154,7 @@ Result<std::unique_ptr<Device>> Registry::open_best() const {
     }
   }
   if (fallback != nullptr) {
-    if (auto device = opens(*fallback, fallback_index)) return device;
+    if (auto device = opens(*fallback, fallback_index)) return *std::move(device);
   }
   if (!passed_over.empty()) return fail(Code::unavailable, "no device opens ({})", join(passed_over, "; "));
   return fail(Code::unavailable, "no device was found ({})", what_is_there(list()));

@@ -11,9 +11,9 @@ using ::testing::HasSubstr;
 // Opens nothing: the error's text says what would have been opened.
 class FakeDriver : public Driver {
  public:
-  /// The first `on_cpu` of the devices are the host's CPU.
-  FakeDriver(std::string name, int devices, int on_cpu = 0)
-      : name_(std::move(name)), devices_(devices), on_cpu_(on_cpu) {}
+  /// The first `on_cpu` of the devices are the host's CPU; the first `kept_away` list, and do not open.
+  FakeDriver(std::string name, int devices, int on_cpu = 0, int kept_away = 0)
+      : name_(std::move(name)), devices_(devices), on_cpu_(on_cpu), kept_away_(kept_away) {}
   std::string_view name() const override { return name_; }
   Result<std::vector<Facts>> list() override {
     if (devices_ < 0) return fail(Code::unavailable, "no loader for {}", name_);
@@ -28,6 +28,7 @@ class FakeDriver : public Driver {
     return facts;
   }
   Result<std::unique_ptr<Device>> open(int index) override {
+    if (index < kept_away_) return fail(Code::unavailable, "{}:{} is in use", name_, index);
     return fail(Code::internal, "opened {}:{}", name_, index);
   }
 
@@ -35,6 +36,7 @@ class FakeDriver : public Driver {
   std::string name_;
   int devices_;
   int on_cpu_;
+  int kept_away_;
 };
 
 std::string open(const Registry& registry, std::string_view address, Code code) {
@@ -65,6 +67,22 @@ TEST(Registry, PrefersCardsAndNeverTakesSimOrNullByItself) {
   EXPECT_THAT(none, HasSubstr("no loader for host"));
   EXPECT_THAT(none, HasSubstr("sim:0 (Card_0)"));
   EXPECT_EQ(open(with({{"sim", 1}}), "sim", Code::internal), "opened sim:0");
+}
+
+// A card without a compiler, or in somebody else's exclusive use, must not hide the next device.
+TEST(Registry, PassesOverWhatListsAndDoesNotOpen) {
+  Registry registry;
+  registry.add(std::make_unique<FakeDriver>("cuda", 2, 0, 2));
+  registry.add(std::make_unique<FakeDriver>("opencl", 2, 1, 1));
+  registry.add(std::make_unique<FakeDriver>("host", 1, 1));
+  EXPECT_EQ(open(registry, "auto", Code::internal), "opened opencl:1");
+  EXPECT_EQ(open(registry, "cuda:0", Code::unavailable), "cuda:0 is in use");
+  Registry none;
+  none.add(std::make_unique<FakeDriver>("cuda", 2, 0, 2));
+  none.add(std::make_unique<FakeDriver>("host", 1, 1, 1));
+  const std::string text = open(none, "auto", Code::unavailable);
+  for (const char* each : {"cuda:0 is in use", "cuda:1 is in use", "host:0 is in use"})
+    EXPECT_THAT(text, HasSubstr(each));
 }
 
 TEST(Registry, TakesACardThatIsListedBehindTheCpu) {
