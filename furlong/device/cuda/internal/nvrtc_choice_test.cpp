@@ -95,6 +95,7 @@ TEST(NvrtcChoice, WhereTheVariableNamesOneTheOthersMayBeInstalled) {
 
 TEST(NvrtcChoice, OpensAnInstalledOne) {
   const auto all = Nvrtc::all();
+  if (!all && all.error().code() == Code::unavailable) GTEST_SKIP() << all.error().text();
   ASSERT_TRUE(all) << all.error().text();
   if (all->empty()) GTEST_SKIP() << "no NVRTC is installed";
   const Nvrtc& newest = *std::max_element(all->begin(), all->end(), [](const Nvrtc& a, const Nvrtc& b) {
