@@ -55,12 +55,15 @@ void catch_traps() {
   (void)done;
   static thread_local bool has_stack = false;
   if (has_stack) return;
+  has_stack = true;
+  // A sanitizer gives each thread one of its own, and takes down at the thread's end whatever stands there.
   stack_t stack{};
+  if (sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_DISABLE) == 0) return;
+  stack = {};
   stack.ss_sp = std::malloc(kSignalStack);
   keep_for_ever(stack.ss_sp);
   stack.ss_size = kSignalStack;
   sigaltstack(&stack, nullptr);
-  has_stack = true;
 }
 
 struct Launched {
