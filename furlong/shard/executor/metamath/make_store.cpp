@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "furlong/base/os/clock.h"
 #include "furlong/shard/executor/metamath/internal/items.h"
 #include "furlong/shard/executor/metamath/proof.h"
 
@@ -22,7 +23,7 @@ class Maker {
         rule_(database.assertions().size(), kNone),
         step_of_(database.hypotheses().size(), kNone) {}
 
-  Result<StoreSummary> make(const StoreProgress& progress, const std::stop_token& stop) {
+  Result<StoreSummary> make(const Progress& progress, const std::stop_token& stop) {
     FURLONG_CHECK(axioms());
     const auto& assertions = database_.assertions();
     for (std::uint32_t i = 0; i < assertions.size(); ++i) {
@@ -31,16 +32,25 @@ class Maker {
         if (stop.stop_requested())
           return fail(Code::timeout, "stopped after {} of {} theorems", summary_.proofs,
                       database_.theorem_count());
-        if (progress) progress(summary_.proofs, database_.theorem_count());
+        tell(progress);
       }
       FURLONG_CHECK_DOING(theorem(i), "making the unit of {}", assertions[i].label);
       ++summary_.proofs;
     }
-    if (progress) progress(summary_.proofs, database_.theorem_count());
+    tell(progress);
     return summary_;
   }
 
  private:
+  void tell(const Progress& progress) const {
+    if (!progress) return;
+    ProgressState state{.step = "store", .done = summary_.proofs, .total = database_.theorem_count()};
+    const double seconds = static_cast<double>(system_clock().now_ns() - begin_ns_) * 1e-9;
+    if (seconds > 0) state.rate = static_cast<double>(state.done) / seconds;
+    if (state.rate > 0) state.seconds_left = static_cast<double>(state.total - state.done) / state.rate;
+    progress(state);
+  }
+
   /// The item's key, and whether it is new.
   Result<std::pair<Key, bool>> add(const Bytes& bytes) {
     FURLONG_TRY(const Key key, sink_.add_item(bytes));
@@ -222,6 +232,7 @@ class Maker {
   const Database& database_;
   UnitSink& sink_;
   StoreSummary summary_;
+  const std::int64_t begin_ns_ = system_clock().now_ns();
   std::vector<Key> keys_;  // per assertion: its statement
   std::set<Key> known_;
   // Scratch, all kNone between uses: per symbol, assertion and hypothesis.
@@ -233,7 +244,7 @@ class Maker {
 
 }  // namespace
 
-Result<StoreSummary> make_units(const Database& database, UnitSink& sink, const StoreProgress& progress,
+Result<StoreSummary> make_units(const Database& database, UnitSink& sink, const Progress& progress,
                                 std::stop_token stop) {
   return Maker(database, sink).make(progress, stop);
 }

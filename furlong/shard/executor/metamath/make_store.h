@@ -6,12 +6,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "furlong/shard/executor/metamath/database.h"
+#include "furlong/shard/progress.h"
 #include "furlong/shard/types.h"
 
 namespace furlong::shard::metamath {
@@ -37,17 +37,15 @@ struct StoreSummary {
   std::uint64_t units = 0, items = 0, item_bytes = 0;
 };
 
-using StoreProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
-
 /// Units in the order of the text. A proof that is wrong or unfinished makes a unit all the same, which its
 /// check rejects; one whose labels cannot be resolved is `invalid` with file, line and label. `timeout` when
-/// stopped.
-Result<StoreSummary> make_units(const Database& database, UnitSink& sink, const StoreProgress& progress = {},
+/// stopped. Progress is of the step "store", in theorems.
+Result<StoreSummary> make_units(const Database& database, UnitSink& sink, const Progress& progress = {},
                                 std::stop_token stop = {});
 
 /// Reads `database` and writes the store file; nothing is left behind on failure.
 Result<StoreSummary> make_metamath_store(const std::filesystem::path& database,
-                                         const std::filesystem::path& store,
-                                         const StoreProgress& progress = {}, std::stop_token stop = {});
+                                         const std::filesystem::path& store, const Progress& progress = {},
+                                         std::stop_token stop = {});
 
 }  // namespace furlong::shard::metamath

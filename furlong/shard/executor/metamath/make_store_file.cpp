@@ -21,7 +21,7 @@ class WriterSink : public UnitSink {
 }  // namespace
 
 Result<StoreSummary> make_metamath_store(const std::filesystem::path& database,
-                                         const std::filesystem::path& store, const StoreProgress& progress,
+                                         const std::filesystem::path& store, const Progress& progress,
                                          std::stop_token stop) {
   FURLONG_TRY(const Database read, Database::read(database));
   const std::string settings =

@@ -129,7 +129,8 @@ TEST(MetamathStore, StopsAndTellsHowFarItIs) {
   MemoryStore store;
   std::uint64_t done = 0, all = 0;
   const Database database = testing::parsed(testing::small_text());
-  ASSERT_TRUE(make_units(database, store, [&](auto a, auto b) { done = a, all = b; }, stop.get_token()));
+  const auto progress = [&](const ProgressState& state) { done = state.done, all = state.total; };
+  ASSERT_TRUE(make_units(database, store, progress, stop.get_token()));
   EXPECT_EQ(done, 6u);
   EXPECT_EQ(all, 6u);
   stop.request_stop();
