@@ -37,6 +37,10 @@ class Rules(unittest.TestCase):
         self.assertIn("pragma once", self.findings({"a.h": "int x;\n"})[0])
         self.assertIn("without an assertion", self.findings({"a_test.cpp": "TEST(A, B) {}\n"})[0])
 
+    def test_a_python_test_runs_its_tests(self):
+        self.assertIn("tests nothing", self.findings({"a_test.py": "class A: pass\n"})[0])
+        self.assertEqual(self.findings({"a_test.py": "if __name__ == '__main__':\n    unittest.main()\n"}), [])
+
     def test_library_does_not_print(self):
         self.assertIn("neither prints", self.findings({"furlong/a.cpp": "void f() { std::cout << 1; }\n"})[0])
         self.assertEqual(self.findings({"apps/a.cpp": "void f() { std::cout << 1; }\n"}), [])
