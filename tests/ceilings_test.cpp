@@ -12,6 +12,7 @@
 #include "furlong/base/os/file.h"
 #include "furlong/device/host/host.h"
 #include "furlong/device/internal/ceiling_kernels.h"
+#include "tests/cache_folder.h"
 #ifndef FURLONG_WITHOUT_DEVICE_CUDA
 #include "furlong/device/cuda/nvrtc.h"
 #endif
@@ -22,21 +23,8 @@
 namespace furlong::device {
 namespace {
 
-/// Compiled kernels go into a folder of this run's own.
-class CacheFolder : public ::testing::Environment {
- public:
-  void SetUp() override {
-    auto folder = TemporaryFolder::make("furlong-ceilings");
-    ASSERT_TRUE(folder) << folder.error().text();
-    folder_ = std::make_unique<TemporaryFolder>(*std::move(folder));
-    setenv("FURLONG_CACHE_DIR", folder_->path().c_str(), 1);
-  }
-  void TearDown() override { folder_.reset(); }
-
- private:
-  std::unique_ptr<TemporaryFolder> folder_;
-};
-const auto* const cache_folder_environment = ::testing::AddGlobalTestEnvironment(new CacheFolder);
+const auto* const cache_folder_environment =
+    ::testing::AddGlobalTestEnvironment(new CacheFolder("furlong-ceilings"));
 
 /// Small enough for seconds on a slow machine, with more than one round of every loop.
 CeilingOptions smoke() {

@@ -8,6 +8,7 @@
 
 #include "furlong/base/os/file.h"
 #include "furlong/program/instance.h"
+#include "furlong/race/internal/entrant.h"
 #ifndef FURLONG_WITHOUT_DEVICE_CUDA
 #include "furlong/device/cuda/nvrtc.h"
 
@@ -32,17 +33,6 @@ Result<program::Instance> instance_of(const std::string& name) {
   return program::Instance::make(program, "cuda", {}, {});
 }
 
-device::CompileRequest request_of(const program::VariantPlan& plan) {
-  return {.language = device::Language::cuda,
-          .name = plan.name,
-          .source = plan.source,
-          .source_name = plan.source_name,
-          .entries = plan.entries,
-          .defines = plan.defines,
-          .options = plan.options,
-          .include_folders = plan.include_folders};
-}
-
 TEST_P(ExampleTexts, EveryVariantCompilesForEveryGeneration) {
   const auto nvrtc = device::Nvrtc::open();
   if (!nvrtc && nvrtc.error().code() == Code::unavailable) GTEST_SKIP() << nvrtc.error().text();
@@ -62,7 +52,7 @@ TEST_P(ExampleTexts, EveryVariantCompilesForEveryGeneration) {
       ASSERT_TRUE(plan) << plan.error().text();
       std::string& compiled = code_of[plan->source_hash];
       if (compiled.empty()) {
-        const auto cubin = nvrtc->compile(request_of(*plan), arch);
+        const auto cubin = nvrtc->compile(race::compile_request(*instance, *plan, 0), arch);
         ASSERT_TRUE(cubin) << arch << ": " << plan->name << ": " << cubin.error().text();
         // The compiler itself may trade a few bytes for one more block on a multiprocessor.
         EXPECT_LE(cubin->spill_bytes.value_or(0), 32u) << arch << ": " << plan->name;

@@ -362,12 +362,6 @@ TEST(WithoutARequiredSymbol, TheDriverIsNamedAsTooOld) {
 
 }  // namespace
 }  // namespace furlong::device::cuda
-
-#ifdef __SANITIZE_ADDRESS__
-// The libraries without one symbol each keep a lost context for ever, as the driver does, where LeakSanitizer
-// does not look. What the back end itself leaks is seen by the other test of the made-up driver.
-extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
-#endif
 #else
 TEST(FakeDriver, IsOfTheCudaBackEnd) { EXPECT_TRUE(true) << "this build has no CUDA back end"; }
 #endif

@@ -11,6 +11,8 @@
 #include "furlong/device/host/host.h"
 #include "furlong/program/instance.h"
 #include "furlong/program/lottery/lottery.h"
+#include "furlong/race/internal/entrant.h"
+#include "tests/cache_folder.h"
 #ifndef FURLONG_WITHOUT_DEVICE_CUDA
 #include "furlong/device/cuda/nvrtc.h"
 #endif
@@ -24,21 +26,8 @@ namespace {
 using program::Instance;
 using program::RunInputs;
 
-/// Compiled kernels go into a folder of this run's own.
-class CacheFolder : public ::testing::Environment {
- public:
-  void SetUp() override {
-    auto folder = TemporaryFolder::make("furlong-lottery-texts");
-    ASSERT_TRUE(folder) << folder.error().text();
-    folder_ = std::make_unique<TemporaryFolder>(*std::move(folder));
-    setenv("FURLONG_CACHE_DIR", folder_->path().c_str(), 1);
-  }
-  void TearDown() override { folder_.reset(); }
-
- private:
-  std::unique_ptr<TemporaryFolder> folder_;
-};
-const auto* const cache_folder_environment = ::testing::AddGlobalTestEnvironment(new CacheFolder);
+const auto* const cache_folder_environment =
+    ::testing::AddGlobalTestEnvironment(new CacheFolder("furlong-lottery-texts"));
 
 std::shared_ptr<const program::Program> lottery(std::int64_t loads, std::int64_t wide) {
   program::lottery::Parameters parameters{.day = loads + wide, .loads = loads, .wide = wide};
@@ -48,17 +37,6 @@ std::shared_ptr<const program::Program> lottery(std::int64_t loads, std::int64_t
   auto made = program::lottery::program_of_pack(*pack, "pack");
   EXPECT_TRUE(made) << made.error().text();
   return *std::move(made);
-}
-
-device::CompileRequest request_of(const program::VariantPlan& plan, device::Language language) {
-  return {.language = language,
-          .name = plan.name,
-          .source = plan.source,
-          .source_name = plan.source_name,
-          .entries = plan.entries,
-          .defines = plan.defines,
-          .options = plan.options,
-          .include_folders = {}};
 }
 
 /// One device with the dataset of one program in its memory.
@@ -77,9 +55,9 @@ class Runner {
   const Instance& instance() const { return instance_; }
 
   /// All vectors and one set of fresh inputs; the error names the variant and the first wrong element.
-  Status check(const lattice::Point& point, device::Language language) {
+  Status check(const lattice::Point& point) {
     FURLONG_TRY(const program::VariantPlan plan, instance_.plan(point));
-    FURLONG_TRY(const auto module, device_.compile(request_of(plan, language)));
+    FURLONG_TRY(const auto module, device_.compile(race::compile_request(instance_, plan, 0)));
     const std::vector<lattice::Point> points = {point};
     FURLONG_TRY(RunInputs fresh, instance_.check_inputs(5, points));
     FURLONG_CHECK_DOING(run(*module, point, fresh), "{} on {}", plan.name, fresh.name);
@@ -141,8 +119,8 @@ class Runner {
 };
 
 /// Every variant named, on the device; a variant that the device's limits exclude fails too.
-void check_variants(device::Device& device, std::string_view language, device::Language text,
-                    std::int64_t loads, std::int64_t wide, std::string_view variants) {
+void check_variants(device::Device& device, std::string_view language, std::int64_t loads, std::int64_t wide,
+                    std::string_view variants) {
   auto instance = Instance::make(lottery(loads, wide), language, {}, {});
   ASSERT_TRUE(instance) << instance.error().text();
   Runner runner(device, *std::move(instance));
@@ -154,7 +132,7 @@ void check_variants(device::Device& device, std::string_view language, device::L
     ASSERT_EQ(points->size(), runner.instance().lattice().catalogue.size());
   }
   for (const lattice::Point& point : *points) {
-    const Status status = runner.check(point, text);
+    const Status status = runner.check(point);
     EXPECT_TRUE(status) << status.error().text();
   }
 }
@@ -172,31 +150,31 @@ Result<std::unique_ptr<device::Device>> open_first(std::unique_ptr<device::Drive
 
 TEST(LotteryTextsOnHost, EveryCudaVariantThroughTheShim) {
   OPEN_OR_SKIP(device, device::make_host_driver());
-  check_variants(**device, "cuda", device::Language::cuda, 128, 8, "catalogue");
+  check_variants(**device, "cuda", 128, 8, "catalogue");
 }
 
 TEST(LotteryTextsOnHost, CudaTextOfOtherClasses) {
   OPEN_OR_SKIP(device, device::make_host_driver());
   for (const auto& [loads, wide] : {std::pair{128, 0}, {64, 32}, {32, 32}})
-    check_variants(**device, "cuda", device::Language::cuda, loads, wide, "ldcg-w4");
+    check_variants(**device, "cuda", loads, wide, "ldcg-w4");
 }
 
 TEST(LotteryTextsOnHost, EveryHostVariant) {
   OPEN_OR_SKIP(device, device::make_host_driver());
-  check_variants(**device, "host", device::Language::host, 128, 0, "catalogue");
-  check_variants(**device, "host", device::Language::host, 64, 32, "u8-v4");
+  check_variants(**device, "host", 128, 0, "catalogue");
+  check_variants(**device, "host", 64, 32, "u8-v4");
 }
 
 #ifndef FURLONG_WITHOUT_DEVICE_OPENCL
 TEST(LotteryTextsOnOpencl, EveryOpenclVariant) {
   OPEN_OR_SKIP(device, device::make_opencl_driver());
-  check_variants(**device, "opencl", device::Language::opencl, 128, 8, "catalogue");
+  check_variants(**device, "opencl", 128, 8, "catalogue");
 }
 
 TEST(LotteryTextsOnOpencl, OtherClasses) {
   OPEN_OR_SKIP(device, device::make_opencl_driver());
   for (const auto& [loads, wide] : {std::pair{128, 0}, {64, 32}})
-    check_variants(**device, "opencl", device::Language::opencl, loads, wide, "base");
+    check_variants(**device, "opencl", loads, wide, "base");
 }
 #endif
 
@@ -219,7 +197,7 @@ TEST(LotteryTextsWithNvrtc, EveryCudaVariantCompilesForEveryGeneration) {
       const auto plan = instance->plan(point);
       ASSERT_TRUE(plan) << plan.error().text();
       if (!compiled.insert(plan->source_hash).second) continue;
-      auto cubin = nvrtc->compile(request_of(*plan, device::Language::cuda), arch);
+      auto cubin = nvrtc->compile(race::compile_request(*instance, *plan, 0), arch);
       ASSERT_TRUE(cubin) << arch << ": " << plan->name << ": " << cubin.error().text();
       if (plan->name != "r32") {  // a cap may spill: that is its trade-off
         EXPECT_EQ(cubin->spill_bytes.value_or(0), 0u) << arch << ": " << plan->name;

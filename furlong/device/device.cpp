@@ -4,7 +4,6 @@
 
 #include "furlong/base/hash.h"
 #include "furlong/base/text.h"
-#include "furlong/device/request.h"
 
 namespace furlong::device {
 namespace {
@@ -43,15 +42,6 @@ std::string Silicon::hash() const {
   hasher.add_field(std::to_string(multiprocessors)).add_field(std::to_string(memory_bytes));
   hasher.add_field(std::to_string(memory_clock_mhz));
   return hasher.finish().brief();
-}
-
-Status check_request(const CompileRequest& request) {
-  for (const std::filesystem::path& folder : request.include_folders) {
-    if (!folder.empty()) continue;
-    return fail(Code::invalid, "'{}': an include folder is empty: write '.' for the current folder",
-                request.name);
-  }
-  return {};
 }
 
 std::string Facts::address() const { return fmt::format("{}:{}", backend, index); }

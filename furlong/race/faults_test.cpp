@@ -109,7 +109,7 @@ TEST(Faults, ALostDeviceIsOpenedAgainAndTheRaceBeginsAnew) {
   std::vector<std::unique_ptr<device::Device>> opened;
   Kept kept;
   stage.context.kept = &kept;
-  stage.context.reopen = [&](const Fallen&) -> Result<device::Device*> {
+  stage.context.reopen = [&]() -> Result<device::Device*> {
     EXPECT_FALSE(kept.buffers) << "buffers of the lost device are still there";
     stage.clock->advance_ns(1'500'000'000);
     FURLONG_TRY(opened.emplace_back(), stage.driver->open(0));

@@ -462,7 +462,7 @@ Result<Outcome> run(const program::Instance& instance, std::span<const lattice::
     if (!lost || !context.reopen) return outcome;
     if (context.kept != nullptr) *context.kept = {};
     const double before = context.clock->now_ms();
-    auto device = context.reopen(took);
+    auto device = context.reopen();
     if (context.hand != nullptr) context.hand->drop();
     if (!device)
       return fail(outcome.error().code(), "{}, and it cannot be opened again in this process: {}; race again",

@@ -175,10 +175,10 @@ struct Context {
   std::vector<Fallen> fallen;
   /// Opens the device again after a variant took it with it; everything that the race made on the old one is
   /// gone by then. The race then begins anew without that variant, and notes the time that it took. Empty: a
-  /// lost device ends the race. When `host` is the same device it is replaced too. It is told who took the
-  /// device: a platform that answers nothing more in this process (NVIDIA's driver after an illegal access)
-  /// can only be used again by another one.
-  std::function<Result<device::Device*>(const Fallen&)> reopen;
+  /// lost device ends the race. When `host` is the same device it is replaced too. Meanwhile the hand
+  /// holds who took the device (Holding::lost): a platform that answers nothing more in this process
+  /// (NVIDIA's driver after an illegal access) can only be used again by another one.
+  std::function<Result<device::Device*>()> reopen;
   /// A device that others use too is held between these calls only: for one gate of one variant or one window
   /// at a time. Compiling needs no hold. Both or neither.
   std::function<void()> acquire, release;

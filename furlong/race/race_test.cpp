@@ -245,7 +245,7 @@ TEST(Race, CountsAllAttemptsInOneBudget) {
   stage.options.budget_s = 3;
   stage.open();
   std::vector<std::unique_ptr<device::Device>> opened;
-  stage.context.reopen = [&](const Fallen&) -> Result<device::Device*> {
+  stage.context.reopen = [&]() -> Result<device::Device*> {
     stage.clock->advance_ns(10'000'000'000);
     FURLONG_TRY(opened.emplace_back(), stage.driver->open(0));
     return opened.back().get();

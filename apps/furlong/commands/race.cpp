@@ -212,8 +212,8 @@ Result<race::Outcome> race_once(Stage& stage, const program::Instance& instance,
   context.hand = attempt.hand;
   context.hand_limit_s = options.trial_timeout_s;
   context.fallen = attempt.fallen;
-  context.reopen = [&stage, &attempt, address = stage.device->facts().address()](
-                       const race::Fallen&) -> Result<device::Device*> {
+  context.reopen = [&stage, &attempt,
+                    address = stage.device->facts().address()]() -> Result<device::Device*> {
     stage.device.reset();  // before it is opened again: some cards are held by one process, or one context
     const Status opened = open(stage, address);
     if (opened) return stage.device.get();

@@ -8,6 +8,7 @@
 #include "furlong/base/text.h"
 #include "furlong/device/host/internal/cpu.h"
 #include "furlong/device/host/internal/device.h"
+#include "furlong/device/silicon.h"
 
 namespace furlong::device {
 namespace {
@@ -17,20 +18,6 @@ namespace {
 constexpr int kMaxThreadsPerBlock = 1024;
 constexpr std::uint64_t kMaxSharedBytes = 256 << 10;
 constexpr std::size_t kMostCachedObjects = 4000;  // of some 20 KiB each
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
-
-// To whole GiB: the system's total moves by a few MiB from kernel to kernel, and the silicon does not.
-std::uint64_t rounded_memory(std::uint64_t bytes) { return std::max(kGiB, (bytes + kGiB / 2) / kGiB * kGiB); }
-
-std::string label_of(std::string model) {
-  std::string label;
-  for (const std::string& word : split(model, ' ')) {
-    if (word.empty()) continue;
-    if (!label.empty()) label += '_';
-    label += word;
-  }
-  return label;
-}
 
 Facts host_facts(const host::Cpu& cpu, const std::string& compiler) {
   Facts facts;

@@ -15,6 +15,7 @@
 #include "furlong/device/opencl/internal/device.h"
 #include "furlong/device/opencl/internal/facts.h"
 #include "furlong/device/opencl/internal/module.h"
+#include "furlong/device/silicon.h"
 
 namespace furlong::device {
 
@@ -444,7 +445,7 @@ TEST(OpenClFacts, NamesBecomeKeys) {
   EXPECT_EQ(cl::vendor_word("GenuineIntel"), "Intel");
   EXPECT_EQ(cl::vendor_word("Intel(R) Corporation"), "Intel");
   EXPECT_EQ(cl::vendor_word(""), "unknown");
-  EXPECT_EQ(cl::label_of("  NVIDIA  GeForce RTX 5090 "), "NVIDIA_GeForce_RTX_5090");
+  EXPECT_EQ(label_of("  NVIDIA  GeForce RTX 5090 "), "NVIDIA_GeForce_RTX_5090");
   EXPECT_EQ(cl::pocl_arch("OpenCL 3.0 PoCL HSTR: pthread-x86_64-pc-linux-gnu-skylake-avx512"),
             "x86_64-pc-linux-gnu-skylake-avx512");
   EXPECT_EQ(cl::pocl_arch("OpenCL 2.0 pocl HSTR: cpu-aarch64-linux-gnu-generic"),

@@ -25,7 +25,6 @@ class CudaBuffer : public Buffer {
  private:
   CudaBuffer(std::size_t size, Address address, std::shared_ptr<Session> session)
       : size_(size), address_(address), session_(std::move(session)) {}
-  Status check_range(std::size_t offset, std::size_t count, std::string_view doing) const;
 
   std::size_t size_;
   Address address_;

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "furlong/base/os/paths.h"
+#include "furlong/device/request.h"
 
 namespace furlong::device::cuda {
 namespace {
 
-constexpr std::size_t kOffsetStep = 256;
 constexpr std::size_t kPointerBytes = 8;
 // Registers are given to a warp in steps of this many (compute capability 3.0 to 12.x).
 constexpr int kRegisterStep = 256;
@@ -140,12 +140,7 @@ Status CudaDevice::check_arguments(const Launch& launch, const Entry& entry) con
     if (buffer == nullptr || buffer->session() != session_.get()) {
       return fail(Code::invalid, "'{}': argument {} is no buffer of {}", launch.entry, i, facts_.address());
     }
-    if (argument.offset % kOffsetStep != 0 || argument.offset >= buffer->size()) {
-      return fail(
-          Code::invalid,
-          "'{}': argument {} starts at byte {} of a buffer of {}: offsets are multiples of {} within it",
-          launch.entry, i, argument.offset, buffer->size(), kOffsetStep);
-    }
+    FURLONG_CHECK(check_buffer_offset(launch, i, argument.offset, buffer->size()));
   }
   return {};
 }
@@ -245,11 +240,7 @@ Result<std::vector<double>> CudaDevice::time_windows(const std::vector<Ready>& p
 }
 
 Result<std::vector<double>> CudaDevice::time(const TimeRequest& request) {
-  if (request.pipeline.empty()) return fail(Code::invalid, "nothing to time: the pipeline is empty");
-  if (request.repeats < 1 || request.batch < 1) {
-    return fail(Code::invalid, "cannot time {} repeats of {} pipelines: both must be at least 1",
-                request.repeats, request.batch);
-  }
+  FURLONG_CHECK(check_time(request));
   std::vector<Ready> pipeline;
   for (const Launch& launch : request.pipeline) {
     FURLONG_TRY(Ready ready, prepare(launch));

@@ -3,22 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "furlong/base/text.h"
+#include "furlong/device/silicon.h"
 
 namespace furlong::device::cuda {
 namespace {
-
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
-
-std::string label_of(std::string_view name) {
-  std::string label;
-  for (const std::string& word : split(name, ' ')) {
-    if (word.empty()) continue;
-    if (!label.empty()) label += '_';
-    label += word;
-  }
-  return label.empty() ? "unknown" : label;
-}
 
 // As nvidia-smi writes it: GPU-8-4-4-4-12 hexadecimal digits.
 std::string uuid_text(const Uuid& uuid) {
@@ -47,7 +35,7 @@ Facts card_facts(const Api& api, Card card, int index) {
   facts.silicon.multiprocessors = api.attribute(card, kAttributeMultiprocessors);
   std::size_t memory = 0;
   if (api.card_memory(&memory, card) == kSuccess) {
-    facts.silicon.memory_bytes = std::max(kGiB, (memory + kGiB / 2) / kGiB * kGiB);
+    facts.silicon.memory_bytes = rounded_memory(memory);
     facts.max_buffer_bytes = memory;
   }
   facts.silicon.memory_clock_mhz = api.attribute(card, kAttributeMemoryClockKhz) / 1000;

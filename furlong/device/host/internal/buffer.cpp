@@ -8,6 +8,7 @@
 
 #include "furlong/base/os/memory.h"
 #include "furlong/base/text.h"
+#include "furlong/device/request.h"
 
 namespace furlong::device::host {
 namespace {
@@ -77,26 +78,20 @@ HostBuffer::~HostBuffer() {
   accounting_->used -= size_;
 }
 
-Status HostBuffer::check_range(std::size_t offset, std::size_t count, std::string_view doing) const {
-  if (offset <= size_ && count <= size_ - offset) return {};
-  return fail(Code::invalid, "{} {} bytes at {} goes past the buffer's {} bytes", doing, count, offset,
-              size_);
-}
-
 Status HostBuffer::write(std::size_t offset, ByteView bytes) {
-  FURLONG_CHECK(check_range(offset, bytes.size(), "writing"));
+  FURLONG_CHECK(check_range(offset, bytes.size(), size_, "writing"));
   if (!bytes.empty()) std::memcpy(data_ + offset, bytes.data(), bytes.size());
   return {};
 }
 
 Status HostBuffer::read(std::size_t offset, std::span<std::uint8_t> into) {
-  FURLONG_CHECK(check_range(offset, into.size(), "reading"));
+  FURLONG_CHECK(check_range(offset, into.size(), size_, "reading"));
   if (!into.empty()) std::memcpy(into.data(), data_ + offset, into.size());
   return {};
 }
 
 Status HostBuffer::fill(std::uint8_t byte, std::size_t offset, std::size_t count) {
-  FURLONG_CHECK(check_range(offset, count, "filling"));
+  FURLONG_CHECK(check_range(offset, count, size_, "filling"));
   if (count != 0) std::memset(data_ + offset, byte, count);
   return {};
 }

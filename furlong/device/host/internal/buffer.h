@@ -37,7 +37,6 @@ class HostBuffer : public Buffer {
  private:
   HostBuffer(std::uint8_t* mapping, std::size_t mapping_bytes, std::uint8_t* data, std::size_t size,
              std::shared_ptr<Accounting> accounting);
-  Status check_range(std::size_t offset, std::size_t count, std::string_view doing) const;
 
   std::uint8_t* mapping_;
   std::size_t mapping_bytes_;

@@ -173,11 +173,7 @@ Status HostDevice::launch(const Launch& launch) {
 }
 
 Result<std::vector<double>> HostDevice::time(const TimeRequest& request) {
-  if (request.pipeline.empty()) return fail(Code::invalid, "nothing to time: the pipeline is empty");
-  if (request.repeats < 1 || request.batch < 1) {
-    return fail(Code::invalid, "cannot time {} repeats of {} pipelines: both must be at least 1",
-                request.repeats, request.batch);
-  }
+  FURLONG_CHECK(check_time(request));
   std::vector<Ready> pipeline;
   for (const Launch& launch : request.pipeline) {
     FURLONG_TRY(Ready ready, prepare(launch));

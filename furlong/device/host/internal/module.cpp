@@ -2,11 +2,10 @@
 
 #include "furlong/base/text.h"
 #include "furlong/device/host/internal/buffer.h"
+#include "furlong/device/request.h"
 
 namespace furlong::device::host {
 namespace {
-
-constexpr std::size_t kOffsetStep = 256;
 
 Result<void*> buffer_pointer(const furlong_entry& entry, std::size_t place, const BufferArgument& argument,
                              const void* owner) {
@@ -19,10 +18,10 @@ Result<void*> buffer_pointer(const furlong_entry& entry, std::size_t place, cons
   if (buffer == nullptr || buffer->owner() != owner) {
     return fail(Code::invalid, "'{}': argument {} is a buffer of another device", entry.name, place);
   }
-  if (argument.offset % kOffsetStep != 0 || argument.offset > buffer->size()) {
+  if (argument.offset % buffer_offset_step != 0 || argument.offset > buffer->size()) {
     return fail(Code::invalid,
                 "'{}': argument {} starts at byte {} of a buffer of {}: offsets are multiples of {}",
-                entry.name, place, argument.offset, buffer->size(), kOffsetStep);
+                entry.name, place, argument.offset, buffer->size(), buffer_offset_step);
   }
   return buffer->data() + argument.offset;
 }

@@ -4,6 +4,7 @@
 
 #include "furlong/base/os/memory.h"
 #include "furlong/base/text.h"
+#include "furlong/device/request.h"
 
 namespace furlong::device::cl {
 namespace {
@@ -73,14 +74,8 @@ ClBuffer::~ClBuffer() {
   session_->used -= size_;
 }
 
-Status ClBuffer::check_range(std::size_t offset, std::size_t count, std::string_view doing) const {
-  if (offset <= size_ && count <= size_ - offset) return {};
-  return fail(Code::invalid, "{} {} bytes at {} goes past the buffer's {} bytes", doing, count, offset,
-              size_);
-}
-
 Status ClBuffer::write(std::size_t offset, ByteView bytes) {
-  FURLONG_CHECK(check_range(offset, bytes.size(), "writing"));
+  FURLONG_CHECK(check_range(offset, bytes.size(), size_, "writing"));
   if (bytes.empty()) return {};
   const Int code = session_->api->enqueue_write(session_->queue, memory_, kBlocking, offset, bytes.size(),
                                                 bytes.data(), 0, nullptr, nullptr);
@@ -89,7 +84,7 @@ Status ClBuffer::write(std::size_t offset, ByteView bytes) {
 }
 
 Status ClBuffer::read(std::size_t offset, std::span<std::uint8_t> into) {
-  FURLONG_CHECK(check_range(offset, into.size(), "reading"));
+  FURLONG_CHECK(check_range(offset, into.size(), size_, "reading"));
   if (into.empty()) return {};
   const Int code = session_->api->enqueue_read(session_->queue, memory_, kBlocking, offset, into.size(),
                                                into.data(), 0, nullptr, nullptr);
@@ -98,7 +93,7 @@ Status ClBuffer::read(std::size_t offset, std::span<std::uint8_t> into) {
 }
 
 Status ClBuffer::fill(std::uint8_t byte, std::size_t offset, std::size_t count) {
-  FURLONG_CHECK(check_range(offset, count, "filling"));
+  FURLONG_CHECK(check_range(offset, count, size_, "filling"));
   const Int code = fill_code(byte, offset, count);
   if (code != kSuccess) return transfer_error(code, "filling a buffer");
   return {};

@@ -48,7 +48,6 @@ class ClBuffer : public Buffer {
  private:
   ClBuffer(Memory memory, std::size_t size, std::shared_ptr<Session> session)
       : memory_(memory), size_(size), session_(std::move(session)) {}
-  Status check_range(std::size_t offset, std::size_t count, std::string_view doing) const;
   Int fill_code(std::uint8_t byte, std::size_t offset, std::size_t count);
 
   Memory memory_;

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "furlong/device/request.h"
+
 namespace furlong::device::cl {
 namespace {
 
-constexpr std::size_t kOffsetStep = 256;
 constexpr std::uint64_t kWidestSmallGrid = 65535;
 
 std::string shape_text(const std::array<std::uint64_t, 3>& sides) {
@@ -138,12 +139,7 @@ Status ClDevice::check_arguments(const Launch& launch, const Entry& entry) const
       return fail(Code::invalid, "'{}': argument {} is no buffer of {}", launch.entry, i,
                   found_.facts.address());
     }
-    if (argument.offset % kOffsetStep != 0 || argument.offset >= buffer->size()) {
-      return fail(
-          Code::invalid,
-          "'{}': argument {} starts at byte {} of a buffer of {}: offsets are multiples of {} within it",
-          launch.entry, i, argument.offset, buffer->size(), kOffsetStep);
-    }
+    FURLONG_CHECK(check_buffer_offset(launch, i, argument.offset, buffer->size()));
   }
   return {};
 }
@@ -238,11 +234,7 @@ Result<double> ClDevice::time_once(const std::vector<Ready>& pipeline, int batch
 }
 
 Result<std::vector<double>> ClDevice::time(const TimeRequest& request) {
-  if (request.pipeline.empty()) return fail(Code::invalid, "nothing to time: the pipeline is empty");
-  if (request.repeats < 1 || request.batch < 1) {
-    return fail(Code::invalid, "cannot time {} repeats of {} pipelines: both must be at least 1",
-                request.repeats, request.batch);
-  }
+  FURLONG_CHECK(check_time(request));
   std::vector<Ready> pipeline;
   for (const Launch& launch : request.pipeline) {
     FURLONG_TRY(Ready ready, prepare(launch));

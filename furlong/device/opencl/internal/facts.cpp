@@ -4,11 +4,10 @@
 
 #include "furlong/base/os/memory.h"
 #include "furlong/base/text.h"
+#include "furlong/device/silicon.h"
 
 namespace furlong::device::cl {
 namespace {
-
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 bool has_word(std::string_view words, std::string_view word) {
   const std::vector<std::string> all = split(words, ' ');
@@ -66,7 +65,7 @@ Found describe(const Api& api, PlatformId platform, DeviceId device, int index) 
   if (facts.runs_on_host_cpu) {
     // What a CPU platform reports follows the system's free memory; the silicon does not. Whole GiB: the
     // total moves by a few MiB from kernel to kernel.
-    facts.silicon.memory_bytes = std::max(kGiB, (total_memory_bytes() + kGiB / 2) / kGiB * kGiB);
+    facts.silicon.memory_bytes = rounded_memory(total_memory_bytes());
   }
   fill_limits(api, device, facts);
   fill_vendor_facts(api, device, extensions, facts);
@@ -99,16 +98,6 @@ std::string vendor_word(std::string_view vendor) {
     if (vendor.find(part) != std::string_view::npos) return word;
   }
   return vendor.empty() ? "unknown" : std::string(vendor);
-}
-
-std::string label_of(std::string_view name) {
-  std::string label;
-  for (const std::string& word : split(name, ' ')) {
-    if (word.empty()) continue;
-    if (!label.empty()) label += '_';
-    label += word;
-  }
-  return label.empty() ? "unknown" : label;
 }
 
 std::string pocl_arch(std::string_view device_version) {

@@ -19,9 +19,8 @@ struct Found {
 /// the platforms and their errors when none lists one because of them.
 Result<std::vector<Found>> find_devices(const Api& api);
 
-/// Names for records: "NVIDIA Corporation" is NVIDIA; spaces of the label become one underscore.
+/// The name for records: "NVIDIA Corporation" is NVIDIA.
 std::string vendor_word(std::string_view vendor);
-std::string label_of(std::string_view name);
 /// PoCL's CPU in "OpenCL 3.0 PoCL HSTR: pthread-x86_64-pc-linux-gnu-skylake": "x86_64-pc-linux-gnu-skylake";
 /// empty when there is none.
 std::string pocl_arch(std::string_view device_version);

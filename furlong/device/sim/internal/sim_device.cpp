@@ -282,11 +282,8 @@ void SimDevice::flip_bit(const Launch& launch, const SimFaultPlan& damage,
 // --- timing
 
 Status SimDevice::check_time(const TimeRequest& request) const {
-  if (request.pipeline.empty())
-    return fail(Code::invalid, "{}: nothing to time: the pipeline is empty", state_->address);
-  if (request.repeats < 1 || request.batch < 1)
-    return fail(Code::invalid, "{}: cannot time {} repeats of {} pipelines: both must be at least 1",
-                state_->address, request.repeats, request.batch);
+  if (Status whole = device::check_time(request); !whole)
+    return std::move(whole).error().with(state_->address);
   if (request.flush != nullptr && dynamic_cast<SimBuffer*>(request.flush) == nullptr)
     return fail(Code::invalid, "{}: the flush buffer is no buffer of this device", state_->address);
   for (const Launch& launch : request.pipeline) FURLONG_CHECK(check_shape(launch));
