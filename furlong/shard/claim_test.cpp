@@ -5,6 +5,7 @@
 #include <iterator>
 #include <thread>
 
+#include "furlong/shard/internal/store_fixture.h"
 #include "furlong/shard/internal/synthetic.h"
 #include "furlong/shard/store.h"
 
@@ -14,21 +15,9 @@ namespace {
 using synthetic::Script;
 using ::testing::HasSubstr;
 
-class ClaimTest : public ::testing::Test {
+class ClaimTest : public StoreFixture {
  protected:
-  void SetUp() override {
-    auto made = TemporaryFolder::make("furlong-claim-test");
-    ASSERT_TRUE(made) << made.error().text();
-    folder_.emplace(std::move(*made));
-  }
-  std::shared_ptr<const Store> store(const std::vector<Script>& scripts) {
-    auto made = synthetic::make_store(folder_->path() / "s.store", scripts);
-    if (!made) throw std::runtime_error(made.error().text());
-    return *made;
-  }
   static Key item(const Store& store, UnitIndex unit) { return store.unit(unit)->items[0]; }
-
-  std::optional<TemporaryFolder> folder_;
 };
 
 // 0 <- 1 <- 2 <- 3: each refers to the one before.
@@ -36,7 +25,7 @@ const std::vector<Script> kChain{
     {"a", "work=1"}, {"b", "work=1", {"a"}}, {"c", "work=1", {"b"}}, {"d", "work=1", {"c"}}};
 
 TEST_F(ClaimTest, TheDigestDependsNeitherOnTheListsOrderNorOnAPlan) {
-  const auto s = store(kChain);
+  const auto s = make_store(kChain);
   const std::vector<UnitIndex> there{1, 2, 3}, back{3, 1, 2};
   const auto one = make_claim(*s, there), two = make_claim(*s, back);
   ASSERT_TRUE(one && two);
@@ -47,7 +36,7 @@ TEST_F(ClaimTest, TheDigestDependsNeitherOnTheListsOrderNorOnAPlan) {
 }
 
 TEST_F(ClaimTest, TheFrontierIsWhatIsDirectlyReferredToAndNotOwned) {
-  const auto s = store(kChain);
+  const auto s = make_store(kChain);
   const std::vector<UnitIndex> units{2, 3};
   const auto claim = make_claim(*s, units);
   ASSERT_TRUE(claim);
@@ -58,14 +47,15 @@ TEST_F(ClaimTest, TheFrontierIsWhatIsDirectlyReferredToAndNotOwned) {
 
 TEST_F(ClaimTest, AnUnusedReferenceIsNotInTheFrontier) {
   // Only d refers to c: a claim without d does not have it, wherever the plan put d.
-  const auto s = store({{"a", "work=1"}, {"b", "work=1", {"a"}}, {"c", "work=1"}, {"d", "work=1", {"c"}}});
+  const auto s =
+      make_store({{"a", "work=1"}, {"b", "work=1", {"a"}}, {"c", "work=1"}, {"d", "work=1", {"c"}}});
   const auto claim = make_claim(*s, std::vector<UnitIndex>{1});
   ASSERT_TRUE(claim);
   EXPECT_EQ(claim->frontier, merkle_root({item(*s, 0)}));
 }
 
 TEST_F(ClaimTest, NoneAndTwiceAndUnknownUnitsAreErrors) {
-  const auto s = store(kChain);
+  const auto s = make_store(kChain);
   EXPECT_EQ(make_claim(*s, {}).error().code(), Code::invalid);
   EXPECT_THAT(make_claim(*s, std::vector<UnitIndex>{1, 2, 1}).error().text(), HasSubstr("unit 'b' is in the "
                                                                                         "claim twice"));
@@ -76,7 +66,7 @@ TEST_F(ClaimTest, NoneAndTwiceAndUnknownUnitsAreErrors) {
 }
 
 TEST_F(ClaimTest, ItemsFaultInOnceAndOnlyWhenAskedFor) {
-  const auto s = store(kChain);
+  const auto s = make_store(kChain);
   auto items = ClaimItems::open(s, std::vector<UnitIndex>{1, 2, 3});
   ASSERT_TRUE(items);
   EXPECT_EQ((*items)->resident_bytes(), 0u);
@@ -90,7 +80,7 @@ TEST_F(ClaimTest, ItemsFaultInOnceAndOnlyWhenAskedFor) {
 }
 
 TEST_F(ClaimTest, AMissingKeyNamesTheItemAndTheChannel) {
-  const auto s = store(kChain);
+  const auto s = make_store(kChain);
   auto items = ClaimItems::open(s, std::vector<UnitIndex>{1});
   ASSERT_TRUE(items);
   const auto missing = (*items)->item(item(*s, 3));
@@ -105,7 +95,7 @@ TEST_F(ClaimTest, AMissingKeyNamesTheItemAndTheChannel) {
 }
 
 TEST_F(ClaimTest, AGrowingClaimMovesItemsFromTheFrontierToTheOwned) {
-  const auto s = store(kChain);
+  const auto s = make_store(kChain);
   auto items = ClaimItems::open(s, std::vector<UnitIndex>{1});
   ASSERT_TRUE(items);
   EXPECT_FALSE((*items)->item(item(*s, 2)));
@@ -117,7 +107,7 @@ TEST_F(ClaimTest, AGrowingClaimMovesItemsFromTheFrontierToTheOwned) {
 
 TEST_F(ClaimTest, AFlippedStoredByteFailsByItsKeyWithNothingMaterialised) {
   const std::filesystem::path file = folder_->path() / "s.store";
-  store(kChain);
+  make_store(kChain);
   std::string bytes;
   {
     std::ifstream in(file, std::ios::binary);
@@ -144,7 +134,7 @@ TEST_F(ClaimTest, AFlippedStoredByteFailsByItsKeyWithNothingMaterialised) {
 }
 
 TEST_F(ClaimTest, TheMapOutlivesEveryBorrow) {
-  auto s = store(kChain);
+  auto s = make_store(kChain);
   const Key key = item(*s, 1);
   auto items = ClaimItems::open(s, std::vector<UnitIndex>{1});
   ASSERT_TRUE(items && (*items)->item(key));
@@ -157,7 +147,7 @@ TEST_F(ClaimTest, TheMapOutlivesEveryBorrow) {
 
 // Run under the thread sanitizer as well: a frozen view is read by many while its claim goes on faulting.
 TEST_F(ClaimTest, AFrozenMissNeverFaults) {
-  const auto s = store(kChain);
+  const auto s = make_store(kChain);
   auto items = ClaimItems::open(s, std::vector<UnitIndex>{0, 1, 2, 3});
   ASSERT_TRUE(items && (*items)->item(item(*s, 0)));
   const std::uint64_t before = (*items)->resident_bytes();

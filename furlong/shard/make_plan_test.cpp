@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "furlong/base/random.h"
+#include "furlong/shard/internal/store_fixture.h"
 #include "furlong/shard/internal/synthetic.h"
 
 namespace furlong::shard {
@@ -17,12 +18,11 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kMiB = 1u << 20;
 
-class MakePlanTest : public ::testing::Test {
+class MakePlanTest : public StoreFixture {
  protected:
   void SetUp() override {
-    auto made = TemporaryFolder::make("furlong-make-plan-test");
-    ASSERT_TRUE(made) << made.error().text();
-    folder_.emplace(std::move(*made));
+    StoreFixture::SetUp();
+    if (HasFatalFailure()) return;
     request_.sizing = {.budget_bytes = 4000, .usable = 0.5, .fitted = true};
     request_.journal = folder_->path() / "j";
   }
@@ -41,17 +41,13 @@ class MakePlanTest : public ::testing::Test {
       if (failures && i % 50 == 49) script.text += " reject=\"no\",really";
       scripts.push_back(script);
     }
-    auto store = synthetic::make_store(folder_->path() / "s.store", scripts);
-    if (!store) throw std::runtime_error(store.error().text());
-    store_ = *store;
+    make_store(scripts);
   }
   PlanOutcome good() {
     auto outcome = make_plan(store_, executor_, request_);
     if (!outcome) throw std::runtime_error(outcome.error().text());
     return std::move(*outcome);
   }
-  std::optional<TemporaryFolder> folder_;
-  std::shared_ptr<const Store> store_;
   SyntheticExecutor executor_;
   PlanRequest request_;
 };

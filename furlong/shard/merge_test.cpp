@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "furlong/base/random.h"
+#include "furlong/shard/internal/store_fixture.h"
 #include "furlong/shard/internal/synthetic.h"
 #include "furlong/shard/scan.h"
 
@@ -16,18 +17,15 @@ namespace {
 using synthetic::Script;
 using synthetic::SyntheticExecutor;
 
-class MergeTest : public ::testing::Test {
+class MergeTest : public StoreFixture {
  protected:
   void SetUp() override {
-    auto made = TemporaryFolder::make("furlong-merge-test");
-    ASSERT_TRUE(made) << made.error().text();
-    folder_.emplace(std::move(*made));
+    StoreFixture::SetUp();
+    if (HasFatalFailure()) return;
     options_.sizing = {.budget_bytes = 2000, .usable = 0.5, .fitted = true};  // the cut is at 1000
   }
   void make(const std::vector<Script>& scripts) {
-    auto store = synthetic::make_store(folder_->path() / "s.store", scripts);
-    if (!store) throw std::runtime_error(store.error().text());
-    store_ = *store;
+    make_store(scripts);
     order_.resize(store_->unit_count());
     std::iota(order_.begin(), order_.end(), 0u);
   }
@@ -54,8 +52,6 @@ class MergeTest : public ::testing::Test {
   }
   using Parts = std::vector<std::vector<UnitIndex>>;
 
-  std::optional<TemporaryFolder> folder_;
-  std::shared_ptr<const Store> store_;
   std::vector<UnitIndex> order_;
   SyntheticExecutor executor_;
   PriceOptions options_;

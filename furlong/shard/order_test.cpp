@@ -8,6 +8,7 @@
 
 #include "furlong/shard/internal/pace.h"
 #include "furlong/shard/internal/scotch.h"
+#include "furlong/shard/internal/store_fixture.h"
 #include "furlong/shard/internal/synthetic.h"
 
 namespace furlong::shard {
@@ -16,17 +17,10 @@ namespace {
 using synthetic::Script;
 using ::testing::HasSubstr;
 
-class OrderTest : public ::testing::Test {
+class OrderTest : public StoreFixture {
  protected:
-  void SetUp() override {
-    auto made = TemporaryFolder::make("furlong-order-test");
-    ASSERT_TRUE(made) << made.error().text();
-    folder_.emplace(std::move(*made));
-  }
   Sharing sharing(const std::vector<Script>& scripts) {
-    auto store = synthetic::make_store(folder_->path() / "s.store", scripts);
-    if (!store) throw std::runtime_error(store.error().text());
-    auto read = Sharing::read(**store);
+    auto read = Sharing::read(*make_store(scripts));
     if (!read) throw std::runtime_error(read.error().text());
     return std::move(*read);
   }
@@ -44,7 +38,6 @@ class OrderTest : public ::testing::Test {
       }
     return sharing(scripts);
   }
-  std::optional<TemporaryFolder> folder_;
 };
 
 TEST_F(OrderTest, CountsASharedItemOnceAndAnOwnedOneNot) {

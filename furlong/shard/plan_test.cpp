@@ -7,6 +7,7 @@
 
 #include "furlong/base/os/file.h"
 #include "furlong/shard/internal/csv.h"
+#include "furlong/shard/internal/store_fixture.h"
 #include "furlong/shard/internal/synthetic.h"
 
 namespace furlong::shard {
@@ -185,17 +186,12 @@ TEST(SizingTest, SaysUnderWhatNothingCanBePlanned) {
   EXPECT_FALSE((Sizing{.budget_seconds = 5, .base_seconds = 4}).check());
 }
 
-class CoverageTest : public ::testing::Test {
+class CoverageTest : public StoreFixture {
  protected:
   void SetUp() override {
-    auto made = TemporaryFolder::make("furlong-plan-test");
-    ASSERT_TRUE(made) << made.error().text();
-    folder_.emplace(std::move(*made));
-    auto store = synthetic::make_store(
-        folder_->path() / "s.store",
-        {{"alpha", "work=1"}, {"beta", "work=1"}, {"gamma, \"g\"", "work=1"}, {"delta", "work=1"}});
-    ASSERT_TRUE(store) << store.error().text();
-    store_ = *store;
+    StoreFixture::SetUp();
+    if (HasFatalFailure()) return;
+    make_store({{"alpha", "work=1"}, {"beta", "work=1"}, {"gamma, \"g\"", "work=1"}, {"delta", "work=1"}});
     plan_.store = store_->digest();
     plan_.executor = "synthetic";
     plan_.executor_version = 1;
@@ -206,8 +202,6 @@ class CoverageTest : public ::testing::Test {
     EXPECT_FALSE(status);
     return status ? std::string() : status.error().text();
   }
-  std::optional<TemporaryFolder> folder_;
-  std::shared_ptr<const Store> store_;
   Plan plan_;
 };
 

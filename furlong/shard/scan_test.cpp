@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "furlong/base/random.h"
+#include "furlong/shard/internal/store_fixture.h"
 #include "furlong/shard/internal/synthetic.h"
 #include "furlong/shard/internal/tasks.h"
 
@@ -21,20 +22,17 @@ using synthetic::Script;
 using synthetic::SyntheticExecutor;
 using ::testing::HasSubstr;
 
-class ScanTest : public ::testing::Test {
+class ScanTest : public StoreFixture {
  protected:
   void SetUp() override {
-    auto made = TemporaryFolder::make("furlong-scan-test");
-    ASSERT_TRUE(made) << made.error().text();
-    folder_.emplace(std::move(*made));
+    StoreFixture::SetUp();
+    if (HasFatalFailure()) return;
     // The cut is at 1000 bytes, the budget at 2000.
     options_.sizing = {.budget_bytes = 2000, .usable = 0.5, .fitted = true};
     options_.chunk_units = 1000;
   }
   void make(const std::vector<Script>& scripts) {
-    auto store = synthetic::make_store(folder_->path() / "s.store", scripts);
-    if (!store) throw std::runtime_error(store.error().text());
-    store_ = *store;
+    make_store(scripts);
     order_.resize(store_->unit_count());
     std::iota(order_.begin(), order_.end(), 0u);
   }
@@ -65,8 +63,6 @@ class ScanTest : public ::testing::Test {
     return units;
   }
 
-  std::optional<TemporaryFolder> folder_;
-  std::shared_ptr<const Store> store_;
   std::vector<UnitIndex> order_;
   SyntheticExecutor executor_;
   ScanOptions options_;

@@ -9,6 +9,7 @@
 #include "bench/harness.h"
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/memory.h"
+#include "furlong/shard/executor/metamath/internal/certificate_check.h"
 #include "furlong/shard/executor/metamath/make_store.h"
 #include "furlong/shard/executor/metamath/metamath.h"
 
@@ -45,13 +46,6 @@ class Units : public metamath::UnitSink, public shard::ItemSource {
   std::map<shard::Key, Bytes> items_;
 };
 
-shard::Claim claim_of(const std::vector<shard::Unit>& units) {
-  std::vector<shard::Key> keys;  // a whole database has no frontier
-  for (const shard::Unit& unit : units) keys.push_back(unit.key);
-  std::sort(keys.begin(), keys.end());
-  return {shard::merkle_root(keys), shard::merkle_root({})};
-}
-
 double heap_mib() { return static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd) / (1 << 20); }
 
 double seconds_since(std::int64_t begin) {
@@ -80,7 +74,7 @@ Status measure(Bench& bench, const std::string& name) {
   const furlong::KeyPair signer = furlong::KeyPair::generate();
   shard::JobOptions options;
   options.signer = &signer;
-  const shard::Claim claim = claim_of(store.units);
+  FURLONG_TRY(const shard::Claim claim, metamath::claim_of(store.units));
   begin = furlong::system_clock().now_ns();
   FURLONG_TRY(const shard::JobResult job, executor->run(settings, claim, store.units, store, options));
   const double job_s = seconds_since(begin);

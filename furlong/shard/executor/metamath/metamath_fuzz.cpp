@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "furlong/shard/executor/metamath/internal/certificate_check.h"
 #include "furlong/shard/executor/metamath/make_store.h"
 #include "furlong/shard/executor/metamath/metamath.h"
 #include "furlong/shard/executor/metamath/verify.h"
@@ -40,31 +41,20 @@ class Memory : public metamath::UnitSink, public ItemSource {
   std::set<Key> owned_;
 };
 
-Claim claim_of(const std::vector<Unit>& units) {
-  std::set<Key> owned, items, frontier;
-  for (const Unit& unit : units) {
-    owned.insert(unit.key);
-    items.insert(unit.items.begin(), unit.items.end());
-  }
-  for (const Unit& unit : units)
-    for (const Key& key : unit.references)
-      if (!items.contains(key)) frontier.insert(key);
-  return {merkle_root({owned.begin(), owned.end()}), merkle_root({frontier.begin(), frontier.end()})};
-}
-
 void certify(Memory& store, const std::vector<Unit>& units, const std::string& settings) {
   static const KeyPair signer = *KeyPair::from_seed(Bytes(32, 1));
   const auto executor = metamath::make_executor();
-  const Claim claim = claim_of(units);
+  const Result<Claim> claim = metamath::claim_of(units);
+  if (!claim) std::abort();
   JobOptions options;
   options.signer = &signer;
   options.record_cap_bytes = 1u << 24;
-  const auto job = executor->run(settings, claim, units, store, options);
+  const auto job = executor->run(settings, *claim, units, store, options);
   if (!job) {
     if (job.error().code() != Code::exhausted) std::abort();
     return;
   }
-  if (!executor->verify(settings, claim, units, store, job->receipt, {})) std::abort();
+  if (!executor->verify(settings, *claim, units, store, job->receipt, {})) std::abort();
 }
 
 }  // namespace
