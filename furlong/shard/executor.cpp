@@ -1,5 +1,7 @@
 #include "furlong/shard/executor.h"
 
+#include <algorithm>
+
 namespace furlong::shard {
 namespace {
 
@@ -13,6 +15,16 @@ void append_field(Bytes& to, ByteView field) {
 }
 
 }  // namespace
+
+Cost Executor::join(const Cost& record, const Cost& unit) const {
+  Cost cost = record;
+  cost.work += unit.work;
+  cost.seconds += unit.seconds;
+  cost.record_bytes += unit.record_bytes;
+  cost.peak_bytes = std::max(record.peak_bytes, unit.peak_bytes);
+  for (const auto& [name, value] : unit.features) cost.features[name] += value;
+  return cost;
+}
 
 Bytes receipt_message(const Receipt& receipt) {
   Bytes message;

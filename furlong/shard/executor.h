@@ -73,6 +73,16 @@ class Executor {
   virtual std::string_view name() const = 0;
   /// Raised when the meaning of receipts or costs changes: receipts of another version are not taken.
   virtual int version() const = 0;
+  /// Of its shards' costs: which figure of a Cost a plan lists (W, unless seconds).
+  virtual CostKind cost_kind() const { return CostKind::work; }
+  /// Whether what a unit promises rests on the units that it refers to having come before it (a proof on
+  /// proofs): a plan of a store where one refers to a later one is then refused.
+  virtual bool rests_on_earlier() const { return false; }
+  /// Whether a unit costs the same whoever ran before it in its record (a command, a race; not a proof with
+  /// tables that it shares). Such a unit is executed once, and join() does the rest.
+  virtual bool independent() const { return false; }
+  /// Of an independent executor: the cost of a record of cost `record` with a unit of cost `unit` added.
+  virtual Cost join(const Cost& record, const Cost& unit) const;
   /// An empty record under a cap (0: none). `settings`: the store's (Store::settings), JSON.
   virtual Result<std::unique_ptr<Record>> begin(const std::string& settings, std::uint64_t cap_bytes,
                                                 std::stop_token stop) const = 0;

@@ -223,7 +223,9 @@ Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor
   }
 
   Sizing sizing = request.sizing;
-  if (!sizing.fitted) {
+  if (!sizing.fitted && executor.independent()) {
+    sizing.fitted = true;  // a unit's measured peak is what its job takes: there is nothing to fit
+  } else if (!sizing.fitted) {
     const PrefixJob job =
         request.prefix_job ? request.prefix_job : prefix_job_here(store, executor, request.stop);
     FURLONG_TRY(outcome.fit, measure_prefixes(store, executor, order, sizing, job, *journal, request.stop));

@@ -8,20 +8,6 @@
 
 namespace furlong::shard {
 
-std::string_view cost_kind_name(CostKind kind) {
-  switch (kind) {
-    case CostKind::unknown:
-      return "unknown";
-    case CostKind::profile_units:
-      return "profile units";
-    case CostKind::command_seconds:
-      return "command seconds";
-    case CostKind::work:
-      return "work W";
-  }
-  return "unknown";
-}
-
 double Sizing::predicted_bytes(const Cost& cost) const {
   return static_cast<double>(base_bytes) + ram_per_work * cost.work + static_cast<double>(cost.record_bytes);
 }

@@ -17,10 +17,6 @@ namespace furlong::shard {
 inline constexpr int kPlanVersion = 2;
 using ShardId = std::uint32_t;
 
-/// What the number of a shard's cost counts. Costs of different kinds are not compared.
-enum class CostKind : std::uint8_t { unknown = 0, profile_units = 1, command_seconds = 2, work = 3 };
-std::string_view cost_kind_name(CostKind kind);  ///< "work W"
-
 /// How costs become memory and time: the job of a record of work W and B filled bytes takes at its peak
 /// base_bytes + ram_per_work * W + B bytes, and base_seconds + seconds_per_work * W seconds.
 struct Sizing {

@@ -8,6 +8,7 @@
 #include "furlong/base/json.h"
 #include "furlong/base/text.h"
 #include "furlong/shard/internal/cost_json.h"
+#include "furlong/shard/internal/independent_record.h"
 #include "furlong/shard/internal/pace.h"
 #include "furlong/shard/internal/tasks.h"
 
@@ -130,7 +131,8 @@ Result<bool> Scan::failure(Found& found, const Unit& unit, UnitIndex index, cons
 
 Result<std::optional<Found>> Scan::execute(Task task, std::uint64_t running) {
   const Sizing& sizing = options_.sizing;
-  FURLONG_TRY(const auto record, executor_.begin(store_->settings(), sizing.record_cap_bytes, options_.stop));
+  FURLONG_TRY(const auto record,
+              begin_record(executor_, store_->settings(), sizing.record_cap_bytes, options_.stop, journal_));
   FURLONG_TRY(const auto items, ClaimItems::open(store_, {}));
   Found found;
   std::vector<UnitIndex>& banked = found.segment.units;
@@ -251,7 +253,8 @@ Result<std::optional<Cost>> price(const std::shared_ptr<const Store>& store, con
   }
   if (give_up && journal.find("refused", key)) return std::optional<Cost>();
   FURLONG_TRY(const auto items, ClaimItems::open(store, units));
-  FURLONG_TRY(const auto record, executor.begin(store->settings(), sizing.record_cap_bytes, stop));
+  FURLONG_TRY(const auto record,
+              begin_record(executor, store->settings(), sizing.record_cap_bytes, stop, journal));
   for (const UnitIndex index : units) {
     if (stop.stop_requested()) return fail(Code::timeout, "stopped while a shard was priced");
     FURLONG_TRY(const Unit unit, store->unit(index));

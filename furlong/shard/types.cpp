@@ -62,4 +62,18 @@ Digest merkle_root(const std::vector<Digest>& leaves) {
   return row.front();
 }
 
+std::string_view cost_kind_name(CostKind kind) {
+  switch (kind) {
+    case CostKind::unknown:
+      return "unknown";
+    case CostKind::profile_units:
+      return "profile units";
+    case CostKind::command_seconds:
+      return "command seconds";
+    case CostKind::work:
+      return "work W";
+  }
+  return "unknown";
+}
+
 }  // namespace furlong::shard

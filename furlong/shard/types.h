@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "furlong/base/bytes.h"
@@ -42,6 +43,10 @@ struct Claim {
 /// A Merkle root over leaves in the given order (leaves and inner nodes are hashed apart; none: a fixed
 /// value).
 Digest merkle_root(const std::vector<Digest>& leaves);
+
+/// What the number of a shard's cost counts. Costs of different kinds are not compared.
+enum class CostKind : std::uint8_t { unknown = 0, profile_units = 1, command_seconds = 2, work = 3 };
+std::string_view cost_kind_name(CostKind kind);  ///< "work W"
 
 /// What executing a claim costs, as the executor's meter tells.
 struct Cost {

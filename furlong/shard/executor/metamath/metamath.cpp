@@ -7,6 +7,7 @@
 #include "furlong/shard/executor/metamath/internal/certificate.h"
 #include "furlong/shard/executor/metamath/internal/certificate_check.h"
 #include "furlong/shard/executor/metamath/internal/record.h"
+#include "furlong/shard/executor/metamath/make_store.h"
 
 namespace furlong::shard::metamath {
 namespace {
@@ -33,6 +34,7 @@ class MetamathExecutor : public Executor {
  public:
   std::string_view name() const override { return kExecutorName; }
   int version() const override { return kExecutorVersion; }
+  bool rests_on_earlier() const override { return true; }
 
   Result<std::unique_ptr<Record>> begin(const std::string& settings, std::uint64_t cap_bytes,
                                         std::stop_token stop) const override {
@@ -91,5 +93,19 @@ class MetamathExecutor : public Executor {
 }  // namespace
 
 std::unique_ptr<Executor> make_executor() { return std::make_unique<MetamathExecutor>(); }
+
+ExecutorKind kind() {
+  return {std::string(kExecutorName), "a Metamath database (.mm)", make_executor(),
+          [](const StoreRequest& request) -> Result<StoreReport> {
+            FURLONG_TRY(const StoreSummary summary, make_metamath_store(request.input, request.out,
+                                                                        request.progress, request.stop));
+            return StoreReport{summary.units,
+                               summary.items,
+                               summary.item_bytes,
+                               {{"axioms", std::to_string(summary.axioms)},
+                                {"proofs", std::to_string(summary.proofs)},
+                                {"restated", std::to_string(summary.restated)}}};
+          }};
+}
 
 }  // namespace furlong::shard::metamath

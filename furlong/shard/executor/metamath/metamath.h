@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "furlong/shard/executor.h"
+#include "furlong/shard/executor_kind.h"
 
 namespace furlong::shard::metamath {
 
@@ -14,5 +14,8 @@ inline constexpr int kExecutorVersion = 1;
 
 /// Stateless; thread safe.
 std::unique_ptr<Executor> make_executor();
+
+/// For the list of all executors.
+ExecutorKind kind();
 
 }  // namespace furlong::shard::metamath

@@ -1,0 +1,107 @@
+#pragma once
+// Carrying a plan out: the coverage gate, jobs by an engine, receipts that are verified and bound before they
+// count, and one verdict. What is in the receipt cache is not done again.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "furlong/shard/engine.h"
+#include "furlong/shard/executor.h"
+#include "furlong/shard/plan.h"
+#include "furlong/shard/receipt_cache.h"
+#include "furlong/shard/store.h"
+
+namespace furlong::shard {
+
+/// What the jobs of a plan are carried out with.
+struct RunContext {
+  std::shared_ptr<const Store> store;
+  const Executor& executor;
+  const Plan& plan;
+  const ReceiptCache& cache;
+  double sample = 1;       ///< share of a receipt's rows that verifying looks at
+  std::uint64_t seed = 1;  ///< of the sample
+  std::stop_token stop;
+};
+
+/// The gate before anything runs: the plan is of this store and executor, each unit is in exactly one shard,
+/// and where the executor rests on earlier units no unit refers to a later one. `invalid`, `mismatch`,
+/// `incompatible` name what is wrong.
+Status check_gate(const RunContext& context);
+
+/// The claim that a shard's job carries out, rebuilt from the store.
+Result<Digest> claim_digest(const RunContext& context, const PlanShard& shard);
+
+/// The entry of a shard whose receipt is there, verifies, and is of the claim rebuilt from the store; nothing
+/// where the job must run, with why in `why` when something was there that did not hold.
+Result<std::optional<ReceiptEntry>> settled(const RunContext& context, const PlanShard& shard,
+                                            std::string* why = nullptr);
+
+/// What one job came to.
+struct ShardJob {
+  ReceiptEntry entry;
+  double verify_seconds = 0;
+};
+/// The job of one shard, here: executed, verified, bound to the claim, and only then recorded. What `furlong
+/// run --shard K` does.
+Result<ShardJob> run_shard(const RunContext& context, const PlanShard& shard, const KeyPair& signer);
+
+/// The prefix alone, cold, with its measured cost: what `furlong shard check` does.
+Result<Cost> check_shard(const RunContext& context, const PlanShard& shard);
+
+enum class ShardState { kept, done, failed, pending };
+std::string_view shard_state_name(ShardState state);  ///< "kept": its receipt was there
+
+struct ShardOutcome {
+  ShardId shard = 0;
+  ShardState state = ShardState::pending;
+  Digest claim;
+  std::optional<ReceiptEntry> entry;  ///< when kept or done
+  std::string why;                    ///< when failed; of a kept one, empty; else why a receipt did not hold
+  double seconds = 0;                 ///< of its job in this run
+  std::uint64_t peak_bytes = 0;       ///< of its job in this run, where measured
+};
+
+struct RunRequest {
+  EngineOptions engine;
+  std::optional<ShardId> only;  ///< this shard alone
+  bool fail_fast = true;        ///< begin nothing more after a job that failed
+  bool dry_run = false;         ///< say what is settled and what is pending, and run nothing
+};
+
+struct RunReport {
+  std::vector<ShardOutcome> shards;  ///< in the plan's order
+  std::size_t kept = 0, done = 0, failed = 0, pending = 0;
+  double seconds = 0;
+  /// Every shard of the plan is settled: the cover is disjoint, every receipt verified and bound.
+  bool complete() const { return failed == 0 && pending == 0; }
+};
+
+/// `timeout` when stopped, with all that was finished in the cache.
+Result<RunReport> run_plan(const RunContext& context, Engine& engine, const RunRequest& request);
+
+/// One receipt over a whole plan, for whoever has store and receipts: its root is that of the plan's
+/// aggregation tree over the addresses of the shards' receipts. docs/formats/receipt.md.
+struct CombinedReceipt {
+  Digest store, plan;  ///< Store::digest; BLAKE2b-256 of the plan's file
+  std::string executor;
+  int executor_version = 0;
+  struct Leaf {
+    ShardId shard = 0;
+    Digest claim, receipt;
+  };
+  std::vector<Leaf> leaves;  ///< in the order of the tree
+  Digest root;
+  PublicKey signer;
+  Signature signature{};
+};
+/// `invalid` where a shard is not settled.
+Result<CombinedReceipt> combine(const Plan& plan, const RunReport& report, const KeyPair& signer);
+std::string print_combined(const CombinedReceipt& receipt);
+Result<CombinedReceipt> parse_combined(std::string_view text, const std::string& name);
+/// Root and signature; `mismatch`, `denied`.
+Status check_combined(const CombinedReceipt& receipt, const Plan& plan);
+
+}  // namespace furlong::shard
