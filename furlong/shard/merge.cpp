@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-#include "furlong/shard/internal/pace.h"
+#include "furlong/shard/pace.h"
 #include "furlong/shard/internal/tasks.h"
 #include "furlong/shard/scan.h"
 

@@ -7,7 +7,7 @@
 
 #include "furlong/base/text.h"
 #include "furlong/shard/internal/key_hash.h"
-#include "furlong/shard/internal/pace.h"
+#include "furlong/shard/pace.h"
 #include "furlong/shard/internal/scotch.h"
 
 namespace furlong::shard {

@@ -9,7 +9,7 @@
 #include "furlong/base/text.h"
 #include "furlong/shard/internal/cost_json.h"
 #include "furlong/shard/internal/independent_record.h"
-#include "furlong/shard/internal/pace.h"
+#include "furlong/shard/pace.h"
 #include "furlong/shard/internal/tasks.h"
 
 namespace furlong::shard {
