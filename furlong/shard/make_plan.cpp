@@ -7,6 +7,7 @@
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/memory.h"
 #include "furlong/base/text.h"
+#include "furlong/shard/internal/independent_record.h"
 #include "furlong/stats/least_squares.h"
 
 namespace furlong::shard {
@@ -161,6 +162,11 @@ std::string identity(const Store& store, const Executor& executor, const PlanReq
   json["store"] = store.digest().hex();
   json["executor"] = executor.name();
   json["executor_version"] = executor.version();
+  json["order"] = order_name(order.kind);
+  json["seed"] = request.seed;
+  json["chunk_units"] = request.chunk_units;
+  json["units"] = order.order.size();
+  if (executor.independent()) return json_line(json);  // what units cost serves every budget
   const Sizing& s = request.sizing;
   json["budget_bytes"] = s.budget_bytes;
   json["budget_seconds"] = s.budget_seconds;
@@ -171,10 +177,6 @@ std::string identity(const Store& store, const Executor& executor, const PlanReq
   json["ram_per_work"] = s.ram_per_work;
   json["base_seconds"] = s.base_seconds;
   json["seconds_per_work"] = s.seconds_per_work;
-  json["order"] = order_name(order.kind);
-  json["seed"] = request.seed;
-  json["chunk_units"] = request.chunk_units;
-  json["units"] = order.order.size();
   return json_line(json);
 }
 
@@ -286,7 +288,7 @@ Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor
     plan.shards.push_back(std::move(shard));
   }
   complete_plan(plan, sharing);
-  if (!request.journal.empty()) plan.journal = journal->digest();
+  if (!request.journal.empty()) plan.journal = journal->digest(journal_scope(executor, sizing));
   return outcome;
 }
 

@@ -7,7 +7,7 @@
 
 #include "furlong/base/json.h"
 #include "furlong/base/text.h"
-#include "furlong/shard/internal/cost_json.h"
+#include "furlong/shard/cost_json.h"
 #include "furlong/shard/internal/independent_record.h"
 #include "furlong/shard/pace.h"
 #include "furlong/shard/internal/tasks.h"
@@ -83,6 +83,7 @@ class Scan {
         order_(order),
         options_(options),
         journal_(journal),
+        segment_(scoped_kind("segment", journal_scope(executor, options.sizing))),
         workers_(std::max(1u, options.workers)),
         pool_(workers_, chunks(order.size(), options.chunk_units)),
         pace_("scan", order.size(), options.progress) {}
@@ -107,6 +108,7 @@ class Scan {
   const std::span<const UnitIndex> order_;
   const ScanOptions& options_;
   Journal& journal_;
+  const std::string segment_;  // the kind of its findings
   const unsigned workers_;
   TaskPool<Task> pool_;
   Pace pace_;
@@ -186,7 +188,7 @@ void Scan::keep(std::size_t start, Found found) {
 Status Scan::work(unsigned worker, Task task) {
   const std::string key = fmt::format("{:010}-{:010}", task.start, task.end);
   std::optional<Found> found;
-  if (const auto known = journal_.find("segment", key)) {
+  if (const auto known = journal_.find(segment_, key)) {
     FURLONG_TRY(found, parse(*known));
     if (found->next <= task.start || found->next > task.end)
       return fail(Code::corrupt, "a journal's segment from {} to {} ends at {}", task.start, task.end,
@@ -205,7 +207,7 @@ Status Scan::work(unsigned worker, Task task) {
     if (!executed) return executed.error();
     if (!*executed) return {};
     found = *std::move(executed);
-    FURLONG_CHECK(journal_.add("segment", key, print(*found)));
+    FURLONG_CHECK(journal_.add(segment_, key, print(*found)));
   }
   if (found->next < task.end) pool_.push(worker, {found->next, task.end});
   keep(task.start, *std::move(found));
@@ -251,7 +253,8 @@ Result<std::optional<Cost>> price(const std::shared_ptr<const Store>& store, con
     if (give_up && sizing.reaches_cut(cost)) return std::optional<Cost>();
     return std::optional<Cost>(cost);
   }
-  if (give_up && journal.find("refused", key)) return std::optional<Cost>();
+  const std::string refused = scoped_kind("refused", journal_scope(executor, sizing));
+  if (give_up && journal.find(refused, key)) return std::optional<Cost>();
   FURLONG_TRY(const auto items, ClaimItems::open(store, units));
   FURLONG_TRY(const auto record,
               begin_record(executor, store->settings(), sizing.record_cap_bytes, stop, journal));
@@ -264,7 +267,7 @@ Result<std::optional<Cost>> price(const std::shared_ptr<const Store>& store, con
     if (!status && !(give_up && over))
       return Error(status.error()).with(fmt::format("unit '{}', executed cold", one_line(unit.name)));
     if (give_up && (over || sizing.reaches_cut(record->cost()))) {
-      FURLONG_CHECK(journal.add("refused", key, "true"));
+      FURLONG_CHECK(journal.add(refused, key, "true"));
       return std::optional<Cost>();
     }
   }
