@@ -40,13 +40,13 @@ Result<Digest> tree_root(const AggregationTree& tree, const std::vector<Combined
       continue;
     }
     const auto found = digests.find(node);
-    if (found == digests.end())
-      return fail(Code::mismatch, "the combined receipt lacks shard {}", node);
+    if (found == digests.end()) return fail(Code::mismatch, "the combined receipt lacks shard {}", node);
     stack.push_back(found->second);
     ++used;
   }
   if (stack.size() != 1 || used != leaves.size())
-    return fail(Code::mismatch, "the combined receipt has {} shards, the plan's tree {}", leaves.size(), used);
+    return fail(Code::mismatch, "the combined receipt has {} shards, the plan's tree {}", leaves.size(),
+                used);
   return stack.back();
 }
 
@@ -112,8 +112,9 @@ Result<CombinedReceipt> parse_combined(std::string_view text, const std::string&
   FURLONG_CHECK(object.status());
   if (format != kFormat) return fail(Code::invalid, "{}: not a combined receipt", name);
   if (version != kVersion)
-    return fail(Code::incompatible, "{}: version {} of combined receipts, this program reads {}: run the plan anew",
-                name, version, kVersion);
+    return fail(Code::incompatible,
+                "{}: version {} of combined receipts, this program reads {}: run the plan anew", name,
+                version, kVersion);
   object.text("store", store);
   object.text("plan", plan);
   object.text("executor", receipt.executor);

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "furlong/base/json.h"
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/memory.h"
 #include "furlong/base/text.h"
 #include "furlong/shard/internal/independent_record.h"
+#include "furlong/shard/receipt_cache.h"
 #include "furlong/stats/least_squares.h"
 
 namespace furlong::shard {
@@ -25,8 +27,11 @@ PrefixJob prefix_job_here(std::shared_ptr<const Store> store, const Executor& ex
     const KeyPair key = KeyPair::generate();  // for a receipt that nobody keeps
     const JobOptions options{.record_cap_bytes = 0, .memory_bytes = 0, .signer = &key, .stop = stop};
     FURLONG_TRY(JobResult result, executor.run(store->settings(), claim, list, *items, options));
+    // All that run_shard() does but keep it: what a job takes is what its process takes.
+    FURLONG_CHECK(executor.verify(store->settings(), claim, list, *items, result.receipt, {1, 1, stop}));
+    const std::string bytes = print_receipt(result.receipt);
     Cost cost = result.check;
-    cost.peak_bytes = result.job.peak_bytes != 0 ? result.job.peak_bytes : peak_resident_bytes();
+    cost.peak_bytes = std::max(result.job.peak_bytes, peak_resident_bytes());
     return cost;
   };
 }
@@ -239,6 +244,15 @@ Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor
   if (sizing.record_cap_bytes == 0 && sizing.budget_bytes != 0)
     sizing.record_cap_bytes = sizing.budget_bytes - sizing.base_bytes;
 
+  outcome.workers = request.workers;
+  outcome.workers_text = fmt::format("{}, as asked for", request.workers);
+  if (request.workers == 0) {
+    ChosenWorkers chosen = choose_workers(request.box_bytes != 0 ? request.box_bytes : total_memory_bytes(),
+                                          sizing.record_cap_bytes, std::thread::hardware_concurrency());
+    outcome.workers = chosen.workers;
+    outcome.workers_text = std::move(chosen.text);
+  }
+
   Plan& plan = outcome.plan;
   plan.store = store->digest();
   plan.executor = executor.name();
@@ -251,7 +265,7 @@ Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor
   Stopwatch watch;
   ScanOptions scanning;
   scanning.sizing = sizing;
-  scanning.workers = request.workers;
+  scanning.workers = outcome.workers;
   scanning.fail_fast = request.fail_fast;
   scanning.chunk_units = request.chunk_units;
   scanning.stop = request.stop;
@@ -266,7 +280,7 @@ Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor
   std::vector<PricedShard> shards;
   for (Segment& segment : scanned.segments)
     shards.push_back({std::move(segment.units), segment.cost, segment.alone});
-  const PriceOptions pricing{sizing, request.workers, request.stop, request.progress};
+  const PriceOptions pricing{sizing, outcome.workers, request.stop, request.progress};
   FURLONG_CHECK(price_shards(store, executor, shards, pricing, *journal));
   outcome.price_seconds = watch.seconds();
   if (request.merge) {

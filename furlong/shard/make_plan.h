@@ -51,7 +51,8 @@ struct PlanRequest {
   CostKind cost_kind = CostKind::work;
   std::optional<OrderKind> order;  ///< absent: the better one
   std::uint64_t seed = 1;
-  unsigned workers = 1;
+  unsigned workers = 1;         ///< 0: choose_workers()
+  std::uint64_t box_bytes = 0;  ///< memory that they share; 0: this machine's
   bool fail_fast = true;
   bool merge = true;
   std::uint32_t chunk_units = 0;  ///< ScanOptions
@@ -72,6 +73,8 @@ struct PlanOutcome {
   MergeReport merging;
   double scan_seconds = 0, price_seconds = 0, merge_seconds = 0;  ///< wall time
   std::size_t segments = 0;                                       ///< before merging
+  unsigned workers = 1;
+  std::string workers_text;  ///< how many, and why
 };
 
 /// The same store, request and journal give the same plan, byte for byte.

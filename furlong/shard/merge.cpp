@@ -5,8 +5,8 @@
 #include <mutex>
 #include <set>
 
-#include "furlong/shard/pace.h"
 #include "furlong/shard/internal/tasks.h"
+#include "furlong/shard/pace.h"
 #include "furlong/shard/scan.h"
 
 namespace furlong::shard {

@@ -7,8 +7,8 @@
 
 #include "furlong/base/text.h"
 #include "furlong/shard/internal/key_hash.h"
-#include "furlong/shard/pace.h"
 #include "furlong/shard/internal/scotch.h"
+#include "furlong/shard/pace.h"
 
 namespace furlong::shard {
 

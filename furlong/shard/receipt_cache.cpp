@@ -17,8 +17,8 @@ Status parse_digest(std::string_view hex, Digest& into) {
 // A file of a former or later program is no damage, and says so before anything else is looked at.
 Status check_version(int found, const std::string& name) {
   if (found == kReceiptVersion) return {};
-  return fail(Code::incompatible, "{}: version {} of receipts, this program reads {}: run the shard anew", name,
-              found, kReceiptVersion);
+  return fail(Code::incompatible, "{}: version {} of receipts, this program reads {}: run the shard anew",
+              name, found, kReceiptVersion);
 }
 
 }  // namespace
@@ -40,7 +40,8 @@ Result<Receipt> parse_receipt(std::string_view bytes, const std::string& name) {
   if (!bytes.starts_with(kMagic)) return fail(Code::corrupt, "{}: byte 0: not a receipt", name);
   const std::size_t first = bytes.find('\n');
   const std::size_t second = first == bytes.npos ? bytes.npos : bytes.find('\n', first + 1);
-  if (second == bytes.npos) return fail(Code::corrupt, "{}: byte {}: it ends in its head", name, bytes.size());
+  if (second == bytes.npos)
+    return fail(Code::corrupt, "{}: byte {}: it ends in its head", name, bytes.size());
   int version = 0;
   for (const char digit : bytes.substr(kMagic.size(), first - kMagic.size())) {
     if (digit < '0' || digit > '9' || version > 1'000'000)
@@ -133,20 +134,23 @@ Result<Receipt> ReceiptCache::receipt(const ReceiptEntry& entry) const {
   return parse_receipt(bytes, file.string());
 }
 
-Result<ReceiptEntry> ReceiptCache::add(const Receipt& receipt, const Cost& check, const Cost& job) const {
+Result<Digest> ReceiptCache::put(const Receipt& receipt) const {
   const std::string bytes = print_receipt(receipt);
-  ReceiptEntry entry{receipt.claim, receipt.executor, receipt.version, blake2b_256(bytes), check, job};
-  FURLONG_CHECK(files_.write_atomic(receipt_file(entry.receipt), bytes));
+  const Digest address = blake2b_256(bytes);
+  FURLONG_CHECK(files_.write_atomic(receipt_file(address), bytes));
+  return address;
+}
+
+Status ReceiptCache::add(const ReceiptEntry& entry) const {
   Json json;
   json["version"] = kReceiptVersion;
   json["claim"] = entry.claim.hex();
   json["executor"] = entry.executor;
   json["executor_version"] = entry.executor_version;
   json["receipt"] = entry.receipt.hex();
-  json["check"] = cost_json(check);
-  json["job"] = cost_json(job);
-  FURLONG_CHECK(files_.write_atomic(entry_file(entry.claim), json_pretty(json)));
-  return entry;
+  json["check"] = cost_json(entry.check);
+  json["job"] = cost_json(entry.job);
+  return files_.write_atomic(entry_file(entry.claim), json_pretty(json));
 }
 
 }  // namespace furlong::shard

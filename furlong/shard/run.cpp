@@ -77,8 +77,8 @@ Status check_gate(const RunContext& context) {
       FURLONG_TRY(const auto owner, context.store->owner(reference));
       if (owner && *owner < index) continue;
       if (!owner)
-        return fail(Code::invalid, "unit '{}' refers to the item {}, which no unit owns",
-                    one_line(unit.name), reference.hex());
+        return fail(Code::invalid, "unit '{}' refers to the item {}, which no unit owns", one_line(unit.name),
+                    reference.hex());
       FURLONG_TRY(const Unit later, context.store->unit(*owner));
       return fail(Code::invalid,
                   "unit '{}' refers to an item of '{}', which does not come before it: what they promise "
@@ -140,8 +140,12 @@ Result<ShardJob> run_shard(const RunContext& context, const PlanShard& shard, co
   FURLONG_CHECK_DOING(verify_bound(context, bound, result.receipt), "its own receipt does not verify");
   ShardJob job;
   job.verify_seconds = seconds_since(begin_ns);
-  result.job.peak_bytes = std::max(result.job.peak_bytes, peak_resident_bytes());
-  FURLONG_TRY(job.entry, context.cache.add(result.receipt, result.check, result.job));
+  job.entry = {result.receipt.claim, result.receipt.executor, result.receipt.version, {}, result.check, {}};
+  FURLONG_TRY(job.entry.receipt, context.cache.put(result.receipt));
+  job.entry.job = std::move(result.job);
+  // Of verifying and writing too: what a job takes is what its process took.
+  job.entry.job.peak_bytes = std::max(job.entry.job.peak_bytes, peak_resident_bytes());
+  FURLONG_CHECK(context.cache.add(job.entry));
   return job;
 }
 

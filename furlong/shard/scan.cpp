@@ -9,8 +9,8 @@
 #include "furlong/base/text.h"
 #include "furlong/shard/cost_json.h"
 #include "furlong/shard/internal/independent_record.h"
-#include "furlong/shard/pace.h"
 #include "furlong/shard/internal/tasks.h"
+#include "furlong/shard/pace.h"
 
 namespace furlong::shard {
 
@@ -19,12 +19,30 @@ std::uint32_t chunk_units(std::size_t units) {
   return static_cast<std::uint32_t>(std::max(kLeast, (units + kChunks - 1) / kChunks));
 }
 
+namespace {
+
+constexpr double kBoxShare = 0.70, kBoxReserve = 10.0 * (1u << 30);
+
+unsigned records_in(double bytes, std::uint64_t cap_bytes) {
+  return static_cast<unsigned>(std::clamp(std::floor(bytes / static_cast<double>(cap_bytes)), 1.0, 1024.0));
+}
+
+}  // namespace
+
 unsigned scan_workers(std::uint64_t box_bytes, std::uint64_t cap_bytes) {
-  constexpr double kShare = 0.70, kReserve = 10.0 * (1u << 30);
   if (cap_bytes == 0) return 1;
-  const double workers =
-      std::floor((kShare * static_cast<double>(box_bytes) - kReserve) / static_cast<double>(cap_bytes));
-  return static_cast<unsigned>(std::clamp(workers, 1.0, 1024.0));
+  return records_in(kBoxShare * static_cast<double>(box_bytes) - kBoxReserve, cap_bytes);
+}
+
+ChosenWorkers choose_workers(std::uint64_t box_bytes, std::uint64_t cap_bytes, unsigned cores) {
+  if (cap_bytes == 0) return {1, "1, since nothing bounds a record"};
+  const double share = kBoxShare * static_cast<double>(box_bytes);
+  const bool small = share < 2 * kBoxReserve;
+  const unsigned held = small ? records_in(share / 2, cap_bytes) : scan_workers(box_bytes, cap_bytes);
+  const unsigned workers = std::clamp(held, 1u, std::max(1u, cores));
+  return {workers, fmt::format("{}: {} of a box of {} hold {} records of {}, and there are {} cores", workers,
+                               small ? "35%" : "70% less 10 GiB", human_bytes(box_bytes), held,
+                               human_bytes(cap_bytes), cores)};
 }
 
 namespace {

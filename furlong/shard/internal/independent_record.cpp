@@ -71,10 +71,9 @@ Result<std::unique_ptr<Record>> begin_record(const Executor& executor, const std
 
 std::string journal_scope(const Executor& executor, const Sizing& sizing) {
   if (!executor.independent()) return "";
-  const std::string text =
-      fmt::format("{} {} {} {} {} {} {} {}", sizing.budget_bytes, sizing.budget_seconds, sizing.record_cap_bytes,
-                  sizing.usable, sizing.base_bytes, sizing.ram_per_work, sizing.base_seconds,
-                  sizing.seconds_per_work);
+  const std::string text = fmt::format("{} {} {} {} {} {} {} {}", sizing.budget_bytes, sizing.budget_seconds,
+                                       sizing.record_cap_bytes, sizing.usable, sizing.base_bytes,
+                                       sizing.ram_per_work, sizing.base_seconds, sizing.seconds_per_work);
   return blake2b_256(text).brief();
 }
 

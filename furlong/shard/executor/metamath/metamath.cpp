@@ -97,8 +97,8 @@ std::unique_ptr<Executor> make_executor() { return std::make_unique<MetamathExec
 ExecutorKind kind() {
   return {std::string(kExecutorName), "a Metamath database (.mm)", make_executor(),
           [](const StoreRequest& request) -> Result<StoreReport> {
-            FURLONG_TRY(const StoreSummary summary, make_metamath_store(request.input, request.out,
-                                                                        request.progress, request.stop));
+            FURLONG_TRY(const StoreSummary summary,
+                        make_metamath_store(request.input, request.out, request.progress, request.stop));
             return StoreReport{summary.units,
                                summary.items,
                                summary.item_bytes,
