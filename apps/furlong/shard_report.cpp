@@ -95,10 +95,12 @@ std::string plan_text(const shard::PlanOutcome& outcome, const std::string& file
   text += fmt::format("cut      {}\n", sizing_text(plan.sizing));
   text += fmt::format("workers  {}\n", outcome.workers_text);
   text += fmt::format(
-      "took     scan {}, re-price {}, merge {}: {} segments, {} pairs merged of {} tried in {} passes{}\n",
-      duration_text(outcome.scan_seconds), duration_text(outcome.price_seconds),
-      duration_text(outcome.merge_seconds), outcome.segments, outcome.merging.merged,
-      outcome.merging.attempts, outcome.merging.passes, outcome.merging.fixpoint ? "" : ", not to the end");
+      "took     scan {}, loose ends {}, re-price {}, merge {}: {} segments, {} pairs merged of {} tried in "
+      "{} passes{}\n",
+      duration_text(outcome.scan_seconds), duration_text(outcome.fill_seconds),
+      duration_text(outcome.price_seconds), duration_text(outcome.merge_seconds), outcome.segments,
+      outcome.merging.merged, outcome.merging.attempts, outcome.merging.passes,
+      outcome.merging.fixpoint ? "" : ", not to the end");
   if (!outcome.alone.empty()) {
     std::vector<std::string> ids;
     for (const auto id : outcome.alone) ids.push_back(std::to_string(id));
@@ -138,6 +140,7 @@ Json plan_json(const shard::PlanOutcome& outcome) {
   Json json = plan_json(outcome.plan);
   json["segments"] = outcome.segments;
   json["scan_seconds"] = outcome.scan_seconds;
+  json["fill_seconds"] = outcome.fill_seconds;
   json["price_seconds"] = outcome.price_seconds;
   json["merge_seconds"] = outcome.merge_seconds;
   json["workers"] = outcome.workers;

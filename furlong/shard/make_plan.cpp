@@ -212,6 +212,55 @@ class Stopwatch {
 
 }  // namespace
 
+namespace {
+
+// Of the cut: a segment that fills less of it was ended by its chunk's end, or by a unit that is large.
+constexpr double kLooseFill = 0.9;
+
+double fill(const Sizing& sizing, const Cost& cost) {
+  const auto share = [&](double taken, double base, double budget) {
+    const double room = sizing.usable * budget - base;
+    return budget > 0 && room > 0 ? (taken - base) / room : 0;
+  };
+  return std::max(share(sizing.predicted_bytes(cost), static_cast<double>(sizing.base_bytes),
+                        static_cast<double>(sizing.budget_bytes)),
+                  share(sizing.predicted_seconds(cost), sizing.base_seconds, sizing.budget_seconds));
+}
+
+// The borders of chunks leave segments that are not full: their units are scanned once more, as one chunk.
+Result<std::vector<Segment>> fill_loose(const std::shared_ptr<const Store>& store, const Executor& executor,
+                                        std::vector<Segment> segments, ScanOptions options,
+                                        Journal& journal) {
+  std::vector<Segment> full;
+  std::vector<UnitIndex> loose;
+  std::size_t count = 0;
+  for (Segment& segment : segments) {
+    if (segment.alone || fill(options.sizing, segment.cost) >= kLooseFill) {
+      full.push_back(std::move(segment));
+      continue;
+    }
+    loose.insert(loose.end(), segment.units.begin(), segment.units.end());
+    ++count;
+  }
+  if (count < 2) {
+    for (Segment& segment : segments)
+      if (!segment.units.empty()) full.push_back(std::move(segment));  // the one that was left
+    return full;
+  }
+  options.chunk_units = static_cast<std::uint32_t>(loose.size());
+  options.findings = "loose";
+  options.fail_fast = true;  // each of them was executed before
+  FURLONG_TRY(ScanResult scanned, scan(store, executor, loose, options, journal));
+  if (!scanned.complete)
+    return fail(Code::mismatch, "unit {} failed, and had not before: {}", scanned.failed.front().unit,
+                scanned.failed.front().why);
+  full.insert(full.end(), std::make_move_iterator(scanned.segments.begin()),
+              std::make_move_iterator(scanned.segments.end()));
+  return full;
+}
+
+}  // namespace
+
 Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor& executor,
                               const PlanRequest& request) {
   if (store->executor() != executor.name() || store->executor_version() != executor.version())
@@ -276,6 +325,15 @@ Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor
   plan.failed = std::move(scanned.failed);
   outcome.complete = scanned.complete;
   if (!outcome.complete) return outcome;
+  if (request.merge) {
+    FURLONG_TRY(scanned.segments,
+                fill_loose(store, executor, std::move(scanned.segments), scanning, *journal));
+    std::vector<std::size_t> place(store->unit_count());
+    for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+    std::ranges::sort(scanned.segments, {},
+                      [&](const Segment& segment) { return place[segment.units.front()]; });
+    outcome.fill_seconds = watch.seconds();
+  }
 
   std::vector<PricedShard> shards;
   for (Segment& segment : scanned.segments)

@@ -71,8 +71,8 @@ struct PlanOutcome {
   OrderChoice order;           ///< measures are 0 where none were made
   std::optional<PrefixFit> fit;
   MergeReport merging;
-  double scan_seconds = 0, price_seconds = 0, merge_seconds = 0;  ///< wall time
-  std::size_t segments = 0;                                       ///< before merging
+  double scan_seconds = 0, fill_seconds = 0, price_seconds = 0, merge_seconds = 0;  ///< wall time
+  std::size_t segments = 0;                                                         ///< before merging
   unsigned workers = 1;
   std::string workers_text;  ///< how many, and why
 };

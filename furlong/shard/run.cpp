@@ -47,6 +47,24 @@ Status verify_bound(const RunContext& context, Bound& bound, const Receipt& rece
                                  options);
 }
 
+// Whether all that a unit refers to comes before it.
+Status check_earlier(const Store& store, UnitIndex index) {
+  FURLONG_TRY(const Unit unit, store.unit(index));
+  for (const Key& reference : unit.references) {
+    FURLONG_TRY(const auto owner, store.owner(reference));
+    if (owner && *owner < index) continue;
+    if (!owner)
+      return fail(Code::invalid, "unit '{}' refers to the item {}, which no unit owns", one_line(unit.name),
+                  reference.hex());
+    FURLONG_TRY(const Unit later, store.unit(*owner));
+    return fail(Code::invalid,
+                "unit '{}' refers to an item of '{}', which does not come before it: what they promise would "
+                "rest on itself; make the store anew",
+                one_line(unit.name), one_line(later.name));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view shard_state_name(ShardState state) {
@@ -63,7 +81,7 @@ std::string_view shard_state_name(ShardState state) {
   return "pending";
 }
 
-Status check_gate(const RunContext& context) {
+Status check_gate(const RunContext& context, const PlanShard* only) {
   if (context.store->executor() != context.executor.name() ||
       context.store->executor_version() != context.executor.version())
     return fail(Code::incompatible, "the store is for the executor {} {}, not {} {}: make it anew",
@@ -71,20 +89,13 @@ Status check_gate(const RunContext& context) {
                 context.executor.version());
   FURLONG_CHECK(require_coverage(context.plan, *context.store));
   if (!context.executor.rests_on_earlier()) return {};
+  if (only != nullptr) {
+    for (const UnitIndex index : only->units) FURLONG_CHECK(check_earlier(*context.store, index));
+    return {};
+  }
   for (UnitIndex index = 0; index < context.store->unit_count(); ++index) {
-    FURLONG_TRY(const Unit unit, context.store->unit(index));
-    for (const Key& reference : unit.references) {
-      FURLONG_TRY(const auto owner, context.store->owner(reference));
-      if (owner && *owner < index) continue;
-      if (!owner)
-        return fail(Code::invalid, "unit '{}' refers to the item {}, which no unit owns", one_line(unit.name),
-                    reference.hex());
-      FURLONG_TRY(const Unit later, context.store->unit(*owner));
-      return fail(Code::invalid,
-                  "unit '{}' refers to an item of '{}', which does not come before it: what they promise "
-                  "would rest on itself; make the store anew",
-                  one_line(unit.name), one_line(later.name));
-    }
+    if (context.stop.stop_requested()) return fail(Code::timeout, "stopped at the gate");
+    FURLONG_CHECK(check_earlier(*context.store, index));
   }
   return {};
 }

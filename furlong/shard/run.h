@@ -27,9 +27,9 @@ struct RunContext {
 };
 
 /// The gate before anything runs: the plan is of this store and executor, each unit is in exactly one shard,
-/// and where the executor rests on earlier units no unit refers to a later one. `invalid`, `mismatch`,
-/// `incompatible` name what is wrong.
-Status check_gate(const RunContext& context);
+/// and where the executor rests on earlier units no unit refers to a later one (with `only`: none of that
+/// shard). `invalid`, `mismatch`, `incompatible` name what is wrong.
+Status check_gate(const RunContext& context, const PlanShard* only = nullptr);
 
 /// The claim that a shard's job carries out, rebuilt from the store.
 Result<Digest> claim_digest(const RunContext& context, const PlanShard& shard);

@@ -101,10 +101,10 @@ class Scan {
         order_(order),
         options_(options),
         journal_(journal),
-        segment_(scoped_kind("segment", journal_scope(executor, options.sizing))),
+        segment_(scoped_kind(options.findings, journal_scope(executor, options.sizing))),
         workers_(std::max(1u, options.workers)),
         pool_(workers_, chunks(order.size(), options.chunk_units)),
-        pace_("scan", order.size(), options.progress) {}
+        pace_(options.findings == "segment" ? "scan" : "scan loose ends", order.size(), options.progress) {}
 
   Result<ScanResult> run();
 

@@ -22,6 +22,8 @@ struct ScanOptions {
   bool fail_fast = true;
   /// Units of a chunk; 0: chunk_units(). The cuts depend on it, not on the workers.
   std::uint32_t chunk_units = 0;
+  /// The kind that its findings have in the journal: two scans of one plan have two.
+  std::string findings = "segment";
   std::stop_token stop;
   Progress progress;
 };

@@ -23,8 +23,9 @@ class StoreWriter {
   ~StoreWriter();
   StoreWriter(StoreWriter&&) noexcept;
   StoreWriter& operator=(StoreWriter&&) noexcept;
-  /// The same bytes twice are one item.
-  Result<Key> add_item(ByteView bytes);
+  /// The same bytes twice are one item. `shared`: other units will refer to it. Those stand together in the
+  /// file, so that a job which looks at a few of many units maps little else; it changes no key.
+  Result<Key> add_item(ByteView bytes, bool shared = false);
   /// In the plain order. `invalid` for an item that another unit owns, for one that is not there, for a unit
   /// twice, for a name twice. References may be to items that come later; finish() checks them.
   Result<UnitIndex> add_unit(const std::string& name, std::vector<Key> items, std::vector<Key> references);
@@ -37,11 +38,18 @@ class StoreWriter {
   std::unique_ptr<Impl> impl_;
 };
 
+/// What of a store's file may stay in the memory of the process that reads it.
+enum class Residency {
+  free,     ///< what was looked at, and what the system maps around it
+  bounded,  ///< some 4 MiB: where the process's own memory is what gets measured; reading is slower
+};
+
 /// Read only; thread safe; several processes may have it open.
 class Store {
  public:
   /// `incompatible` for another version (found, expected), `corrupt` for a torn file, `unavailable`.
-  static Result<std::shared_ptr<const Store>> open(const std::filesystem::path& file);
+  static Result<std::shared_ptr<const Store>> open(const std::filesystem::path& file,
+                                                   Residency residency = Residency::free);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;

@@ -30,7 +30,9 @@ struct Setup {
 Result<Setup> set_up(const Arguments& arguments) {
   Setup setup;
   setup.plan_file = arguments.positionals[1];
-  FURLONG_TRY(setup.open, open_store(arguments.positionals[0]));
+  FURLONG_TRY(setup.open,
+              open_store(arguments.positionals[0],
+                         arguments.given("--shard") ? shard::Residency::bounded : shard::Residency::free));
   FURLONG_TRY(setup.plan, open_plan(setup.plan_file));
   FURLONG_TRY(setup.only, shard_option(arguments, setup.plan));
   FURLONG_TRY(setup.sample, arguments.number("--verify", 1, 0.0001, 1));
@@ -49,8 +51,8 @@ fs::path default_combined(const fs::path& plan) {
 
 /// The one shard that --shard names, in this process.
 Result<int> run_one(const Arguments& arguments, const Setup& setup, const shard::RunContext& context) {
-  FURLONG_CHECK(shard::check_gate(context));
   const auto& shard = *setup.plan.find(*setup.only);
+  FURLONG_CHECK(shard::check_gate(context, &shard));
   std::string why;
   FURLONG_TRY(const auto kept, shard::settled(context, shard, &why));
   if (!why.empty()) print_err(fmt::format("furlong run: shard {} runs anew: {}\n", shard.id, one_line(why)));

@@ -7,10 +7,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <string>
 #include <system_error>
+
+#include "furlong/base/os/memory.h"
 
 namespace furlong::shard::lmdb {
 namespace {
@@ -88,6 +91,7 @@ struct Writer::Impl {
   struct Put {
     std::size_t table;
     Bytes key, value;
+    unsigned flags;
   };
 
   Impl(fs::path name) : file(std::move(name)) {}
@@ -106,7 +110,7 @@ struct Writer::Impl {
   int apply(const Put& put) {
     MDB_val key = value_of(put.key);
     MDB_val value = value_of(put.value);
-    return mdb_put(transaction, tables[put.table], &key, &value, 0);
+    return mdb_put(transaction, tables[put.table], &key, &value, put.flags);
   }
 
   // A transaction that ran out of map is lost: all of it is done again in a map twice as large.
@@ -185,13 +189,19 @@ Result<std::optional<ByteView>> Writer::get(std::size_t table, ByteView key) {
   return std::optional<ByteView>(view_of(found));
 }
 
-Status Writer::put(std::size_t table, ByteView key, ByteView value) {
+Status Writer::put(std::size_t table, ByteView key, ByteView value) { return write(table, key, value, 0); }
+
+Status Writer::append(std::size_t table, ByteView key, ByteView value) {
+  return write(table, key, value, MDB_APPEND);
+}
+
+Status Writer::write(std::size_t table, ByteView key, ByteView value, unsigned flags) {
   if (impl_->transaction == nullptr)
     return fail(Code::internal, "{}: writing after a failure", impl_->file.string());
   if (value.size() > kMaxValueBytes)
     return fail(Code::invalid, "{}: an entry of {} bytes: below 4 GiB is allowed", impl_->file.string(),
                 value.size());
-  impl_->batch.push_back({table, Bytes(key.begin(), key.end()), Bytes(value.begin(), value.end())});
+  impl_->batch.push_back({table, Bytes(key.begin(), key.end()), Bytes(value.begin(), value.end()), flags});
   impl_->batch_bytes += key.size() + value.size();
   const int result = impl_->apply(impl_->batch.back());
   if (result == MDB_MAP_FULL) {
@@ -291,6 +301,9 @@ struct Reader::Impl {
   // one handed out stays mapped.
   std::mutex mutex;
   std::vector<MDB_txn*> idle;
+  std::optional<FileMapping> mapping;
+  std::uint64_t resident_at_open = 0;
+  mutable std::atomic<std::uint32_t> gets{0};
 
   ~Impl() {
     for (MDB_txn* transaction : idle) mdb_txn_abort(transaction);
@@ -312,12 +325,21 @@ struct Reader::Impl {
     const std::scoped_lock lock(mutex);
     idle.push_back(transaction);
   }
+  // The system maps far more around a page than what is looked at, and what it maps counts as this process's
+  // memory, which is what gets measured. So now and then what came in is let go.
+  void bound_resident() const {
+    constexpr std::uint32_t kGets = 64;  // a look costs some 10 us
+    constexpr std::uint64_t kMostBytes = 4u << 20;  // above what was mapped when the file was opened
+    if (!mapping || (gets.fetch_add(1, std::memory_order_relaxed) + 1) % kGets != 0) return;
+    if (resident_file_bytes() > resident_at_open + kMostBytes) drop_resident(*mapping);
+  }
 };
 
 Reader::Reader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Reader::~Reader() = default;
 
-Result<std::unique_ptr<Reader>> Reader::open(const fs::path& file, std::span<const char* const> tables) {
+Result<std::unique_ptr<Reader>> Reader::open(const fs::path& file, std::span<const char* const> tables,
+                                             bool bounded) {
   FURLONG_TRY(const std::uint64_t size, check_file(file));
   auto impl = std::make_unique<Impl>();
   impl->file = file;
@@ -348,7 +370,11 @@ Result<std::unique_ptr<Reader>> Reader::open(const fs::path& file, std::span<con
   }
   // Committed, not aborted: the tables then belong to all transactions.
   if (const int result = mdb_txn_commit(transaction); result != 0) return error_of(file, "opening", result);
-  return std::unique_ptr<Reader>(new Reader(std::move(impl)));
+  std::unique_ptr<Reader> reader(new Reader(std::move(impl)));
+  reader->impl_->resident_at_open = resident_file_bytes();
+  FURLONG_TRY(const auto some, reader->get(0, as_bytes("version")));
+  if (some && bounded) reader->impl_->mapping = file_mapping_at(some->data());
+  return reader;
 }
 
 Result<std::optional<ByteView>> Reader::get(std::size_t table, ByteView key) const {
@@ -357,6 +383,7 @@ Result<std::optional<ByteView>> Reader::get(std::size_t table, ByteView key) con
   MDB_val found{};
   const int result = mdb_get(transaction, impl_->tables[table], &wanted, &found);
   impl_->give(transaction);
+  impl_->bound_resident();
   if (result == MDB_NOTFOUND) return std::optional<ByteView>();
   if (result != 0) return error_of(impl_->file, "reading", result);
   return std::optional<ByteView>(view_of(found));

@@ -32,10 +32,13 @@ class Writer {
   Result<std::optional<ByteView>> get(std::size_t table, ByteView key);
   /// Replaces. The map grows as needed; `exhausted` when the disk is full.
   Status put(std::size_t table, ByteView key, ByteView value);
+  /// The same for a key behind all others of its table: pages fill up, in the order of the keys.
+  Status append(std::size_t table, ByteView key, ByteView value);
   /// On the disk to the last byte. Nothing may be called after it.
   Status finish();
 
  private:
+  Status write(std::size_t table, ByteView key, ByteView value, unsigned flags);
   struct Impl;
   explicit Writer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
@@ -47,8 +50,9 @@ class Reader {
   /// `unavailable`: not there, `invalid`: not such a file or not one with these tables, `incompatible`:
   /// LMDB's format has another version, `corrupt`: shorter than it says. Allocates nothing that a damaged
   /// file could make large.
+  /// `bounded`: lets go of what came in whenever more than some 4 MiB of the file are resident.
   static Result<std::unique_ptr<Reader>> open(const std::filesystem::path& file,
-                                              std::span<const char* const> tables);
+                                              std::span<const char* const> tables, bool bounded);
   ~Reader();
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
