@@ -16,10 +16,10 @@ namespace furlong::app {
 
 namespace fs = std::filesystem;
 
-Result<OpenStore> open_store(const fs::path& file, shard::Residency residency) {
+Result<OpenStore> open_store(const fs::path& file) {
   OpenStore open;
   open.file = file;
-  FURLONG_TRY(open.store, as_input(shard::Store::open(file, residency)));
+  FURLONG_TRY(open.store, as_input(shard::Store::open(file)));
   std::vector<std::string> names;
   for (const shard::ExecutorKind& kind : executor_kinds()) {
     names.push_back(kind.name);

@@ -24,8 +24,7 @@ struct OpenStore {
   std::shared_ptr<const shard::Executor> executor;
 };
 /// `incompatible` for a store of an executor, or of a version of it, that this build does not have.
-Result<OpenStore> open_store(const std::filesystem::path& file,
-                             shard::Residency residency = shard::Residency::free);
+Result<OpenStore> open_store(const std::filesystem::path& file);
 
 Result<shard::Plan> open_plan(const std::filesystem::path& file);
 

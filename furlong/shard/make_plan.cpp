@@ -26,12 +26,13 @@ PrefixJob prefix_job_here(std::shared_ptr<const Store> store, const Executor& ex
     }
     const KeyPair key = KeyPair::generate();  // for a receipt that nobody keeps
     const JobOptions options{.record_cap_bytes = 0, .memory_bytes = 0, .signer = &key, .stop = stop};
+    const OwnMemoryWatch memory;
     FURLONG_TRY(JobResult result, executor.run(store->settings(), claim, list, *items, options));
     // All that run_shard() does but keep it: what a job takes is what its process takes.
     FURLONG_CHECK(executor.verify(store->settings(), claim, list, *items, result.receipt, {1, 1, stop}));
     const std::string bytes = print_receipt(result.receipt);
     Cost cost = result.check;
-    cost.peak_bytes = std::max(result.job.peak_bytes, peak_resident_bytes());
+    cost.peak_bytes = result.job.peak_bytes != 0 ? result.job.peak_bytes : memory.peak_bytes();
     return cost;
   };
 }

@@ -19,8 +19,8 @@ namespace furlong::shard {
 /// Executes the job of some units and tells what it cost; peak_bytes of the process that ran it must be
 /// known.
 using PrefixJob = std::function<Result<Cost>(std::span<const UnitIndex>)>;
-/// In this process: the peak is this process's highest so far, which is the prefix's own as long as prefixes
-/// grow, and errs upward.
+/// In this process: its peak is what an executor that does not measure its own leaves to be seen, all of this
+/// process's memory while the job ran.
 PrefixJob prefix_job_here(std::shared_ptr<const Store> store, const Executor& executor, std::stop_token stop);
 
 /// One measured prefix.

@@ -145,6 +145,7 @@ Result<ShardJob> run_shard(const RunContext& context, const PlanShard& shard, co
   options.memory_bytes = static_cast<std::uint64_t>(sizing.predicted_bytes(predicted));
   options.signer = &signer;
   options.stop = context.stop;
+  const OwnMemoryWatch memory;
   FURLONG_TRY(JobResult result, context.executor.run(context.store->settings(), bound.claim, bound.units,
                                                      *bound.items, options));
   const std::int64_t begin_ns = system_clock().now_ns();
@@ -155,12 +156,13 @@ Result<ShardJob> run_shard(const RunContext& context, const PlanShard& shard, co
   FURLONG_TRY(job.entry.receipt, context.cache.put(result.receipt));
   job.entry.job = std::move(result.job);
   // Of verifying and writing too: what a job takes is what its process took.
-  job.entry.job.peak_bytes = std::max(job.entry.job.peak_bytes, peak_resident_bytes());
+  if (job.entry.job.peak_bytes == 0) job.entry.job.peak_bytes = memory.peak_bytes();
   FURLONG_CHECK(context.cache.add(job.entry));
   return job;
 }
 
 Result<Cost> check_shard(const RunContext& context, const PlanShard& shard) {
+  const OwnMemoryWatch memory;
   FURLONG_TRY(const auto items, ClaimItems::open(context.store, shard.units));
   FURLONG_TRY(const auto record, context.executor.begin(context.store->settings(),
                                                         context.plan.sizing.record_cap_bytes, context.stop));
@@ -170,7 +172,7 @@ Result<Cost> check_shard(const RunContext& context, const PlanShard& shard) {
     FURLONG_CHECK_DOING(record->add(unit, *items), "unit '{}'", one_line(unit.name));
   }
   Cost cost = record->cost();
-  if (cost.peak_bytes == 0) cost.peak_bytes = peak_resident_bytes();
+  if (cost.peak_bytes == 0) cost.peak_bytes = memory.peak_bytes();
   return cost;
 }
 

@@ -81,13 +81,13 @@ Status Store::Impl::read_meta() {
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
-Result<std::shared_ptr<const Store>> Store::open(const fs::path& file, Residency residency) {
+Result<std::shared_ptr<const Store>> Store::open(const fs::path& file) {
   auto impl = std::make_unique<Impl>();
   impl->file = file;
-  auto tables = lmdb::Reader::open(file, kTables, residency == Residency::bounded);
+  auto tables = lmdb::Reader::open(file, kTables);
   if (!tables && tables.error().code() == Code::invalid) {
     // A store of another version may have other tables; what it is of stands in the one that all have.
-    auto meta = lmdb::Reader::open(file, std::span(kTables).first(1), false);
+    auto meta = lmdb::Reader::open(file, std::span(kTables).first(1));
     if (!meta) return Error(std::move(tables).error());
     impl->tables = *std::move(meta);
     FURLONG_CHECK(impl->check_version());

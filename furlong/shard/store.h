@@ -38,18 +38,11 @@ class StoreWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What of a store's file may stay in the memory of the process that reads it.
-enum class Residency {
-  free,     ///< what was looked at, and what the system maps around it
-  bounded,  ///< some 4 MiB: where the process's own memory is what gets measured; reading is slower
-};
-
 /// Read only; thread safe; several processes may have it open.
 class Store {
  public:
   /// `incompatible` for another version (found, expected), `corrupt` for a torn file, `unavailable`.
-  static Result<std::shared_ptr<const Store>> open(const std::filesystem::path& file,
-                                                   Residency residency = Residency::free);
+  static Result<std::shared_ptr<const Store>> open(const std::filesystem::path& file);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;

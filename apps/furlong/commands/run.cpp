@@ -30,9 +30,7 @@ struct Setup {
 Result<Setup> set_up(const Arguments& arguments) {
   Setup setup;
   setup.plan_file = arguments.positionals[1];
-  FURLONG_TRY(setup.open,
-              open_store(arguments.positionals[0],
-                         arguments.given("--shard") ? shard::Residency::bounded : shard::Residency::free));
+  FURLONG_TRY(setup.open, open_store(arguments.positionals[0]));
   FURLONG_TRY(setup.plan, open_plan(setup.plan_file));
   FURLONG_TRY(setup.only, shard_option(arguments, setup.plan));
   FURLONG_TRY(setup.sample, arguments.number("--verify", 1, 0.0001, 1));

@@ -12,7 +12,7 @@ namespace furlong::app {
 namespace {
 
 Result<int> run(const Arguments& arguments) {
-  FURLONG_TRY(const OpenStore open, open_store(arguments.positionals[0], shard::Residency::bounded));
+  FURLONG_TRY(const OpenStore open, open_store(arguments.positionals[0]));
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   FURLONG_TRY(const Json json, json_parse(text, "the request", {.max_bytes = 1u << 30}));
   std::vector<shard::UnitIndex> units;

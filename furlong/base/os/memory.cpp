@@ -1,11 +1,11 @@
 #include "furlong/base/os/memory.h"
 
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -115,35 +115,33 @@ std::uint64_t available_memory_bytes() {
 }
 std::uint64_t total_memory_bytes() { return kilobytes_line("/proc/meminfo", "MemTotal"); }
 
-std::uint64_t resident_file_bytes() {
+std::uint64_t own_memory_bytes() {
   std::ifstream in("/proc/self/statm");
   std::uint64_t size = 0, resident = 0, shared = 0;  // in pages
-  if (!(in >> size >> resident >> shared)) return 0;
-  return shared * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (!(in >> size >> resident >> shared) || shared > resident) return 0;
+  return (resident - shared) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-std::optional<FileMapping> file_mapping_at(const void* address) {
-  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
-  std::ifstream in("/proc/self/maps");
-  // "7f1c2e000000-7f1c3b000000 r--s 00000000 fe:00 1234   /folder/file"
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::uintptr_t begin = 0, end = 0, offset = 0;
-    char dash = 0;
-    std::string rights, device;
-    std::uint64_t inode = 0;
-    fields >> std::hex >> begin >> dash >> end >> rights >> offset >> device >> std::dec >> inode;
-    if (!fields || wanted < begin || wanted >= end) continue;
-    // What is written to, or is no file, would be lost by dropping it.
-    if (inode == 0 || !rights.starts_with("r-")) return std::nullopt;
-    return FileMapping{begin, end - begin};
+OwnMemoryWatch::OwnMemoryWatch() {
+  look();
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      look();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+}
+
+void OwnMemoryWatch::look() const {
+  const std::uint64_t now_bytes = own_memory_bytes();
+  std::uint64_t highest = peak_bytes_.load();
+  while (now_bytes > highest && !peak_bytes_.compare_exchange_weak(highest, now_bytes)) {
   }
-  return std::nullopt;
 }
 
-void drop_resident(const FileMapping& mapping) {
-  // Advice: where it is not taken, nothing but the memory's size differs.
-  (void)::madvise(reinterpret_cast<void*>(mapping.begin), mapping.bytes, MADV_DONTNEED);
+std::uint64_t OwnMemoryWatch::peak_bytes() const {
+  look();
+  return peak_bytes_.load();
 }
 
 std::uint64_t involuntary_switches() {

@@ -1,9 +1,9 @@
 #pragma once
 // What memory there is and what this process has used.
 
-#include <cstddef>
+#include <atomic>
 #include <cstdint>
-#include <optional>
+#include <thread>
 
 namespace furlong {
 
@@ -15,19 +15,25 @@ std::uint64_t peak_resident_bytes(int pid);
 /// does not say.
 std::uint64_t available_memory_bytes();
 std::uint64_t total_memory_bytes();
-/// What of this process's resident set is mapped files, in bytes; 0 where the system does not say.
-std::uint64_t resident_file_bytes();
+/// Memory of this process that is its own: resident, and no part of a mapped file, which the system can drop
+/// and shares among all who map it. 0 where the system does not say.
+std::uint64_t own_memory_bytes();
 
-/// A part of this process's address space that maps a file and that nobody can write to.
-struct FileMapping {
-  std::uintptr_t begin = 0;
-  std::size_t bytes = 0;
+/// The highest own_memory_bytes() while it lives, looked at every millisecond by a thread of its own: the
+/// system keeps no such mark. peak_bytes() may be called from any thread.
+class OwnMemoryWatch {
+ public:
+  OwnMemoryWatch();
+  ~OwnMemoryWatch() = default;
+  OwnMemoryWatch(const OwnMemoryWatch&) = delete;
+  OwnMemoryWatch& operator=(const OwnMemoryWatch&) = delete;
+  std::uint64_t peak_bytes() const;
+
+ private:
+  void look() const;
+  mutable std::atomic<std::uint64_t> peak_bytes_{0};
+  std::jthread thread_;
 };
-/// The one that holds an address; nothing where that is other memory.
-std::optional<FileMapping> file_mapping_at(const void* address);
-/// Takes its pages out of this process: they no longer count as its memory, and are read again, most likely
-/// from the system's cache, where somebody looks at them. Any thread may be reading meanwhile.
-void drop_resident(const FileMapping& mapping);
 
 /// Involuntary context switches of the calling thread so far: a race heat during which it grew was
 /// descheduled.

@@ -78,35 +78,32 @@ TEST(Memory, SwitchesNeverFall) {
 }
 
 }  // namespace
-TEST(FileMapping, HoldsWhatIsMappedAndNothingElse) {
-  const auto folder = TemporaryFolder::make("mapping");
+TEST(Memory, OfOnesOwnIsNotWhatIsMapped) {
+  const auto folder = TemporaryFolder::make("own");
   ASSERT_TRUE(folder);
   const auto file = folder->path() / "bytes";
-  const std::string bytes(1 << 20, 'x');
-  ASSERT_TRUE(system_files().write_atomic(file, bytes));
+  constexpr std::size_t kBytes = 64u << 20;
+  ASSERT_TRUE(system_files().write_atomic(file, std::string(kBytes, 'x')));
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_GE(descriptor, 0);
-  void* const map = ::mmap(nullptr, bytes.size(), PROT_READ, MAP_SHARED, descriptor, 0);
+  void* const map = ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, descriptor, 0);
   ::close(descriptor);
   ASSERT_NE(map, MAP_FAILED);
-  const char* const begin = static_cast<const char*>(map);
-  const auto mapping = file_mapping_at(begin + 70'000);
-  ASSERT_TRUE(mapping);
-  EXPECT_EQ(mapping->begin, reinterpret_cast<std::uintptr_t>(begin));
-  EXPECT_EQ(mapping->bytes, bytes.size());
-  const std::uint64_t before = resident_file_bytes();
-  EXPECT_EQ(std::string_view(begin, bytes.size()), bytes);
-  EXPECT_GE(resident_file_bytes(), before + bytes.size() / 2) << "what was looked at is there";
-  drop_resident(*mapping);
-  EXPECT_LE(resident_file_bytes(), before + bytes.size() / 2);
-  EXPECT_EQ(std::string_view(begin, bytes.size()), bytes) << "what was dropped is read again";
-  int on_the_stack = 0;
-  EXPECT_FALSE(file_mapping_at(&on_the_stack));
-  EXPECT_FALSE(file_mapping_at(bytes.data()));
-  static int written = 0;  // a file's, but written to: dropping it would lose what was written
-  written = 1;
-  EXPECT_FALSE(file_mapping_at(&written));
-  ::munmap(map, bytes.size());
+  const std::uint64_t before = own_memory_bytes();
+  ASSERT_GT(before, 0u);
+  const OwnMemoryWatch watch;
+  std::size_t sum = 0;
+  for (std::size_t at = 0; at < kBytes; at += 4096) sum += static_cast<const unsigned char*>(map)[at];
+  EXPECT_EQ(sum, kBytes / 4096 * 'x');
+  EXPECT_LT(watch.peak_bytes(), before + kBytes / 2) << "mapped and looked at, yet not its own";
+  {
+    std::vector<char> own(kBytes, 'y');
+    EXPECT_GT(own_memory_bytes(), before + kBytes / 2);
+    EXPECT_GT(watch.peak_bytes(), before + kBytes / 2);
+    EXPECT_EQ(own.back(), 'y');
+  }
+  EXPECT_GT(watch.peak_bytes(), before + kBytes / 2) << "it was there";
+  ::munmap(map, kBytes);
 }
 
 }  // namespace furlong

@@ -7,13 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <string>
 #include <system_error>
-
-#include "furlong/base/os/memory.h"
 
 namespace furlong::shard::lmdb {
 namespace {
@@ -301,9 +298,6 @@ struct Reader::Impl {
   // one handed out stays mapped.
   std::mutex mutex;
   std::vector<MDB_txn*> idle;
-  std::optional<FileMapping> mapping;
-  std::uint64_t resident_at_open = 0;
-  mutable std::atomic<std::uint32_t> gets{0};
 
   ~Impl() {
     for (MDB_txn* transaction : idle) mdb_txn_abort(transaction);
@@ -325,21 +319,12 @@ struct Reader::Impl {
     const std::scoped_lock lock(mutex);
     idle.push_back(transaction);
   }
-  // The system maps far more around a page than what is looked at, and what it maps counts as this process's
-  // memory, which is what gets measured. So now and then what came in is let go.
-  void bound_resident() const {
-    constexpr std::uint32_t kGets = 64;  // a look costs some 10 us
-    constexpr std::uint64_t kMostBytes = 4u << 20;  // above what was mapped when the file was opened
-    if (!mapping || (gets.fetch_add(1, std::memory_order_relaxed) + 1) % kGets != 0) return;
-    if (resident_file_bytes() > resident_at_open + kMostBytes) drop_resident(*mapping);
-  }
 };
 
 Reader::Reader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Reader::~Reader() = default;
 
-Result<std::unique_ptr<Reader>> Reader::open(const fs::path& file, std::span<const char* const> tables,
-                                             bool bounded) {
+Result<std::unique_ptr<Reader>> Reader::open(const fs::path& file, std::span<const char* const> tables) {
   FURLONG_TRY(const std::uint64_t size, check_file(file));
   auto impl = std::make_unique<Impl>();
   impl->file = file;
@@ -370,11 +355,7 @@ Result<std::unique_ptr<Reader>> Reader::open(const fs::path& file, std::span<con
   }
   // Committed, not aborted: the tables then belong to all transactions.
   if (const int result = mdb_txn_commit(transaction); result != 0) return error_of(file, "opening", result);
-  std::unique_ptr<Reader> reader(new Reader(std::move(impl)));
-  reader->impl_->resident_at_open = resident_file_bytes();
-  FURLONG_TRY(const auto some, reader->get(0, as_bytes("version")));
-  if (some && bounded) reader->impl_->mapping = file_mapping_at(some->data());
-  return reader;
+  return std::unique_ptr<Reader>(new Reader(std::move(impl)));
 }
 
 Result<std::optional<ByteView>> Reader::get(std::size_t table, ByteView key) const {
@@ -383,7 +364,6 @@ Result<std::optional<ByteView>> Reader::get(std::size_t table, ByteView key) con
   MDB_val found{};
   const int result = mdb_get(transaction, impl_->tables[table], &wanted, &found);
   impl_->give(transaction);
-  impl_->bound_resident();
   if (result == MDB_NOTFOUND) return std::optional<ByteView>();
   if (result != 0) return error_of(impl_->file, "reading", result);
   return std::optional<ByteView>(view_of(found));

@@ -50,9 +50,8 @@ class Reader {
   /// `unavailable`: not there, `invalid`: not such a file or not one with these tables, `incompatible`:
   /// LMDB's format has another version, `corrupt`: shorter than it says. Allocates nothing that a damaged
   /// file could make large.
-  /// `bounded`: lets go of what came in whenever more than some 4 MiB of the file are resident.
   static Result<std::unique_ptr<Reader>> open(const std::filesystem::path& file,
-                                              std::span<const char* const> tables, bool bounded);
+                                              std::span<const char* const> tables);
   ~Reader();
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;

@@ -3,7 +3,6 @@
 #include "furlong/base/json.h"
 #include "furlong/base/json_object.h"
 #include "furlong/base/os/clock.h"
-#include "furlong/base/os/memory.h"
 #include "furlong/shard/executor/metamath/internal/certificate.h"
 #include "furlong/shard/executor/metamath/internal/certificate_check.h"
 #include "furlong/shard/executor/metamath/internal/record.h"
@@ -66,7 +65,6 @@ class MetamathExecutor : public Executor {
     result.job.record_bytes += result.receipt.body.size();
     result.job.features["certificate_bytes"] = static_cast<double>(result.receipt.body.size());
     result.job.seconds += static_cast<double>(system_clock().now_ns() - begin) * 1e-9;
-    result.job.peak_bytes = peak_resident_bytes();
     return result;
   }
 
