@@ -60,6 +60,8 @@ class LazyItems : public ClaimItems {
       if (!owner) return unowned(unit, reference);
     }
     units_.insert(index);
+    held_bytes_ +=
+        sizeof(Unit) + unit.name.size() + sizeof(Key) * (unit.items.size() + unit.references.size());
     for (const Key& item : unit.items) entries_[item].owned = true;
     for (const Key& reference : unit.references) entries_.try_emplace(reference);
     return {};
@@ -83,6 +85,12 @@ class LazyItems : public ClaimItems {
 
   std::uint64_t resident_bytes() const override { return resident_bytes_; }
 
+  std::uint64_t held_bytes() const override {
+    // An entry stands in a node of its own, with the link and the hash beside it.
+    constexpr std::size_t kNode = sizeof(Entries::value_type) + 2 * sizeof(void*);
+    return held_bytes_ + entries_.size() * kNode;
+  }
+
   std::unique_ptr<ItemSource> freeze() const override {
     return std::make_unique<FrozenItems>(store_, entries_);
   }
@@ -91,7 +99,7 @@ class LazyItems : public ClaimItems {
   const std::shared_ptr<const Store> store_;
   Entries entries_;
   std::unordered_set<UnitIndex> units_;
-  std::uint64_t resident_bytes_ = 0;
+  std::uint64_t resident_bytes_ = 0, held_bytes_ = 0;
 };
 
 }  // namespace

@@ -81,6 +81,9 @@ class Executor {
   /// Whether a unit costs the same whoever ran before it in its record (a command, a race; not a proof with
   /// tables that it shares). Such a unit is executed once, and join() does the rest.
   virtual bool independent() const { return false; }
+  /// Whether its job takes memory in the process that holds the claim (not in a child's, on a card): the claim's
+  /// own lists then count as filled memory of the record.
+  virtual bool holds_claim() const { return false; }
   /// Of an independent executor: the cost of a record of cost `record` with a unit of cost `unit` added.
   virtual Cost join(const Cost& record, const Cost& unit) const;
   /// An empty record under a cap (0: none). `settings`: the store's (Store::settings), JSON.

@@ -32,6 +32,7 @@ PrefixJob prefix_job_here(std::shared_ptr<const Store> store, const Executor& ex
     FURLONG_CHECK(executor.verify(store->settings(), claim, list, *items, result.receipt, {1, 1, stop}));
     const std::string bytes = print_receipt(result.receipt);
     Cost cost = result.check;
+    if (executor.holds_claim()) cost.record_bytes += items->held_bytes();
     cost.peak_bytes = result.job.peak_bytes != 0 ? result.job.peak_bytes : memory.peak_bytes();
     return cost;
   };
@@ -74,11 +75,12 @@ PrefixFit fit_prefixes(std::vector<PrefixCost> prefixes) {
 
 namespace {
 
-// The units that fill an eighth of the budget, as far as they can be executed.
+// The units whose record fills a third of the budget, as far as they can be executed: with what a job takes
+// besides, the longest is a job of about the size that is planned.
 Result<std::vector<UnitIndex>> longest_prefix(const std::shared_ptr<const Store>& store,
                                               const Executor& executor, std::span<const UnitIndex> order,
                                               const Sizing& sizing, std::stop_token stop) {
-  constexpr std::uint64_t kShare = 8, kFree = 1u << 30;
+  constexpr std::uint64_t kShare = 3, kFree = 1u << 30;
   const std::uint64_t most = sizing.budget_bytes != 0 ? sizing.budget_bytes / kShare : kFree;
   FURLONG_TRY(const auto record, executor.begin(store->settings(), most, stop));
   FURLONG_TRY(const auto items, ClaimItems::open(store, {}));
@@ -89,6 +91,7 @@ Result<std::vector<UnitIndex>> longest_prefix(const std::shared_ptr<const Store>
     FURLONG_CHECK(items->add(index));
     const Status status = record->add(unit, *items);
     if (status) {
+      if (sizing.budget_bytes != 0 && job_cost(executor, *record, *items).record_bytes > most) break;
       units.push_back(index);
       if (sizing.budget_seconds > 0 && record->cost().seconds > sizing.budget_seconds / kShare) break;
       continue;
@@ -128,7 +131,7 @@ Result<PrefixFit> measure_prefixes(const std::shared_ptr<const Store>& store, co
   FURLONG_TRY(const auto units, longest_prefix(store, executor, order, sizing, stop));
   if (units.empty())
     return fail(Code::invalid,
-                "no unit can be executed within an eighth of the budget: nothing to fit a job's "
+                "no unit can be executed within a third of the budget: nothing to fit a job's "
                 "memory by; give a larger budget, or fitted figures");
   std::vector<PrefixCost> prefixes;
   Json json = Json::array();

@@ -38,8 +38,8 @@ struct PrefixFit {
 /// Fits peak - record bytes = base + ram_per_work * W. Never a negative coefficient: where the line would
 /// have one, the highest point is the base and ram_per_work is 0, or the line goes through nothing.
 PrefixFit fit_prefixes(std::vector<PrefixCost> prefixes);
-/// Runs the jobs of three prefixes of the order: a quarter, a half and all of the units whose record fills an
-/// eighth of the budget. Known from the journal, or added to it. Units that fail are left out.
+/// Runs the jobs of three prefixes of the order: a quarter, a half and all of the units whose record fills a
+/// third of the budget. Known from the journal, or added to it. Units that fail are left out.
 Result<PrefixFit> measure_prefixes(const std::shared_ptr<const Store>& store, const Executor& executor,
                                    std::span<const UnitIndex> order, const Sizing& sizing,
                                    const PrefixJob& job, Journal& journal, std::stop_token stop);

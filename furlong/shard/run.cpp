@@ -7,6 +7,7 @@
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/memory.h"
 #include "furlong/base/text.h"
+#include "furlong/shard/internal/independent_record.h"
 #include "furlong/shard/internal/tasks.h"
 #include "furlong/shard/pace.h"
 
@@ -148,6 +149,10 @@ Result<ShardJob> run_shard(const RunContext& context, const PlanShard& shard, co
   const OwnMemoryWatch memory;
   FURLONG_TRY(JobResult result, context.executor.run(context.store->settings(), bound.claim, bound.units,
                                                      *bound.items, options));
+  if (context.executor.holds_claim()) {  // as job_cost() has it
+    result.check.record_bytes += bound.items->held_bytes();
+    result.job.record_bytes += bound.items->held_bytes();
+  }
   const std::int64_t begin_ns = system_clock().now_ns();
   FURLONG_CHECK_DOING(verify_bound(context, bound, result.receipt), "its own receipt does not verify");
   ShardJob job;
@@ -171,7 +176,7 @@ Result<Cost> check_shard(const RunContext& context, const PlanShard& shard) {
     FURLONG_TRY(const Unit unit, context.store->unit(index));
     FURLONG_CHECK_DOING(record->add(unit, *items), "unit '{}'", one_line(unit.name));
   }
-  Cost cost = record->cost();
+  Cost cost = job_cost(context.executor, *record, *items);
   if (cost.peak_bytes == 0) cost.peak_bytes = memory.peak_bytes();
   return cost;
 }

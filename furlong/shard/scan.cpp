@@ -172,7 +172,7 @@ Result<std::optional<Found>> Scan::execute(Task task, std::uint64_t running) {
       pace_.advance(1);
       continue;
     }
-    const Cost cost = record->cost();
+    const Cost cost = job_cost(executor_, *record, *items);
     const bool crosses = sizing.reaches_cut(cost);
     if (crosses && !banked.empty()) break;  // the crossing unit begins the next segment
     if (crosses && sizing.over_budget(cost)) {
@@ -284,12 +284,12 @@ Result<std::optional<Cost>> price(const std::shared_ptr<const Store>& store, con
     const bool over = !status && status.error().code() == Code::exhausted;
     if (!status && !(give_up && over))
       return Error(status.error()).with(fmt::format("unit '{}', executed cold", one_line(unit.name)));
-    if (give_up && (over || sizing.reaches_cut(record->cost()))) {
+    if (give_up && (over || sizing.reaches_cut(job_cost(executor, *record, *items)))) {
       FURLONG_CHECK(journal.add(refused, key, "true"));
       return std::optional<Cost>();
     }
   }
-  const Cost cost = record->cost();
+  const Cost cost = job_cost(executor, *record, *items);
   FURLONG_CHECK(journal.add("price", key, json_line(cost_json(cost))));
   return std::optional<Cost>(cost);
 }

@@ -83,6 +83,9 @@ class ClaimItems : public ItemSource {
   virtual Status add(UnitIndex unit) = 0;
   /// Bytes of what was faulted in so far.
   virtual std::uint64_t resident_bytes() const = 0;
+  /// Filled memory that holding the claim takes: its units' lists of keys, as a job has them, and the
+  /// channels. Many small units take more of it than of their record.
+  virtual std::uint64_t held_bytes() const = 0;
   /// Thread safe; `invalid` with key and channel for what was not faulted in before. Valid as long as this.
   virtual std::unique_ptr<ItemSource> freeze() const = 0;
 };

@@ -69,6 +69,12 @@ Result<std::unique_ptr<Record>> begin_record(const Executor& executor, const std
       std::make_unique<IndependentRecord>(executor, settings, cap_bytes, std::move(stop), journal));
 }
 
+Cost job_cost(const Executor& executor, const Record& record, const ClaimItems& items) {
+  Cost cost = record.cost();
+  if (executor.holds_claim()) cost.record_bytes += items.held_bytes();
+  return cost;
+}
+
 std::string journal_scope(const Executor& executor, const Sizing& sizing) {
   if (!executor.independent()) return "";
   const std::string text = fmt::format("{} {} {} {} {} {} {} {}", sizing.budget_bytes, sizing.budget_seconds,

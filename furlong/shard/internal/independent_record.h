@@ -8,6 +8,7 @@
 #include "furlong/shard/executor.h"
 #include "furlong/shard/journal.h"
 #include "furlong/shard/plan.h"
+#include "furlong/shard/store.h"
 
 namespace furlong::shard {
 
@@ -15,6 +16,9 @@ namespace furlong::shard {
 /// adds to it those that it executes. The executor and the journal must live as long.
 Result<std::unique_ptr<Record>> begin_record(const Executor& executor, const std::string& settings,
                                              std::uint64_t cap_bytes, std::stop_token stop, Journal& journal);
+
+/// What a job of the record over these items fills, with the claim that it holds where that counts.
+Cost job_cost(const Executor& executor, const Record& record, const ClaimItems& items);
 
 /// Of the findings that hold under one sizing alone: empty for executors of whose units nothing else is
 /// known, whose journal is of one sizing anyway; else the sizing's name, since what units cost serves every

@@ -34,6 +34,7 @@ class MetamathExecutor : public Executor {
   std::string_view name() const override { return kExecutorName; }
   int version() const override { return kExecutorVersion; }
   bool rests_on_earlier() const override { return true; }
+  bool holds_claim() const override { return true; }
 
   Result<std::unique_ptr<Record>> begin(const std::string& settings, std::uint64_t cap_bytes,
                                         std::stop_token stop) const override {
