@@ -52,11 +52,14 @@ Verdict judge(const JobEnd& end, const LogEnd& log, const JobRequest& request,
   const std::string said = log.last_line.empty() ? "" : ": " + log.last_line;
   Verdict verdict{true, request, Code::unavailable, ""};
   if (end.state == "OUT_OF_MEMORY" || log.over_memory) {
+    const std::string asked = request.memory_mib == 0
+                                  ? "its partition gives"
+                                  : fmt::format("the {} MiB that were asked for", request.memory_mib);
     verdict = {
         false, request, Code::exhausted,
-        fmt::format("it took more memory than the {} MiB that were asked for{}, and would again: split "
-                    "it (furlong shard rebudget), or ask for more (a larger margin)",
-                    request.memory_mib, at)};
+        fmt::format("it took more memory than {}{}, and would again: split it (furlong shard rebudget), "
+                    "or ask for more (a larger margin)",
+                    asked, at)};
   } else if (end.state == "CANCELLED") {
     verdict = {false, request, Code::denied, "somebody cancelled it"};
   } else if (end.state == "TIMEOUT") {
@@ -71,7 +74,7 @@ Verdict judge(const JobEnd& end, const LogEnd& log, const JobRequest& request,
     if (end.signal == SIGKILL) verdict.request.memory_mib *= 2;
   } else if (end.state == "FAILED") {
     verdict.why = fmt::format("exit status {}{}{}", end.exit_code, at, said);
-    verdict.code = Code::internal;
+    verdict.code = Code::mismatch;
     verdict.again = std::ranges::find(final_exit_codes, end.exit_code) == final_exit_codes.end();
   } else if (end.state == "NODE_FAIL" || end.state == "BOOT_FAIL") {
     verdict.why = end.nodes.empty() ? "its node failed" : fmt::format("its node {} failed", end.nodes);
