@@ -37,7 +37,7 @@ struct SlurmOptions {
   /// More for sbatch ("--partition=long"), after its own arguments, so that they win.
   std::vector<std::string> sbatch_arguments;
   /// Exit codes by which the command says that the work itself failed: it would fail again.
-  std::vector<int> final_exit_codes = {2, 3, 4};
+  std::vector<int> final_exit_codes = {2, 3};
   double poll_s = 10;              ///< longest time between two looks at the queue
   double patience_s = 300;         ///< how long Slurm may not answer before the run gives up
   double receipt_patience_s = 30;  ///< how long a shared file system may take to show a receipt

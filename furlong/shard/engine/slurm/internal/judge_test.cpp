@@ -9,7 +9,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr JobRequest kAsked = {640, 20};
-const std::vector<int> kFinal = {2, 3, 4};
+const std::vector<int> kFinal = {2, 3};
 
 Verdict of(const JobEnd& end, const LogEnd& log = {}, const JobRequest& request = kAsked) {
   return judge(end, log, request, kFinal);
@@ -35,6 +35,7 @@ TEST(SlurmJudge, WhatWasLostIsSubmittedAgainUnchanged) {
   }
   EXPECT_EQ(of({"NODE_FAIL", "n2", 0, 0}).why, "its node n2 failed");
   EXPECT_TRUE(of({"FAILED", "n2", 127, 0}).again) << "a node without the program";
+  EXPECT_TRUE(of({"FAILED", "n2", 4, 0}).again) << "a node without the store";
 }
 
 TEST(SlurmJudge, WhatFailedForItselfIsNot) {
