@@ -18,7 +18,8 @@ Takes Debian's slurmctld, slurmd, slurm-client and munge. Works as root or not, 
 - munged has a key and a socket of its own (AuthInfo), so one that serves the machine is left alone. --force: it refuses
   sockets below folders that not everybody may enter, such as a test's temporary one.
 - The daemons stay in the foreground (-D) as children that this script detaches, so that their ids are known. All that
-  they start carries FURLONG_SLURM_CLUSTER in its environment, which is how stop() finds what is left.
+  they start carries FURLONG_SLURM_CLUSTER in its environment, which is how stop() finds what is left, and what a
+  node's slurmd starts FURLONG_SLURM_NODE.
 """
 import os
 import pwd
@@ -32,6 +33,7 @@ import time
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "sinfo"]
 NODES = ["n1", "n2"]
 MARK = "FURLONG_SLURM_CLUSTER"
+NODE_MARK = "FURLONG_SLURM_NODE"
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # where Debian puts daemons
 
 
@@ -83,6 +85,7 @@ class Cluster:
         self.folder = os.path.abspath(folder)
         self.cpus = cpus
         self.memory_mib = memory_mib
+        self._children = []  # daemons that this process has started
 
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
@@ -102,8 +105,8 @@ class Cluster:
                     raise
 
     def _start(self):
-        for name in ("log", "state", "spool", "run"):
-            os.makedirs(self.path(name), exist_ok=True)
+        for parts in [("log",), ("state",), ("run",)] + [("spool", node) for node in NODES]:
+            os.makedirs(self.path(*parts), exist_ok=True)
         self._configure()
         key = self.path("munge.key")
         if not os.path.exists(key):
@@ -164,16 +167,16 @@ MinJobAge=300
 {nodes}PartitionName=all Nodes={','.join(NODES)} Default=YES MaxTime=INFINITE State=UP
 """)
 
-    def _daemon(self, name, argv):
+    def _daemon(self, name, argv, environment=None):
         with open(self.path("log", name + ".out"), "ab") as log:
             child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                                     cwd=self.folder, env={**os.environ, **self.environment(), MARK: self.folder})
+                                     cwd=self.folder, env={**os.environ, **self.environment(), MARK: self.folder, **(environment or {})})
         with open(self.path("run", name + ".id"), "w", encoding="utf-8") as file:
             file.write(str(child.pid))
-        return child
+        self._children.append(child)
 
     def _slurmd(self, node):
-        self._daemon(f"slurmd-{node}", ["slurmd", "-D", "-N", node])
+        self._daemon(f"slurmd-{node}", ["slurmd", "-D", "-N", node], {NODE_MARK: node})
 
     def _id(self, name):
         try:
@@ -206,24 +209,20 @@ MinJobAge=300
 
     def _reap(self):
         """Daemons that are children of this process would stay as zombies."""
-        for name in ["munged", "slurmctld"] + [f"slurmd-{node}" for node in NODES]:
-            pid = self._id(name)
-            if pid is not None:
-                try:
-                    os.waitpid(pid, os.WNOHANG)
-                except ChildProcessError:
-                    pass
+        self._children = [child for child in self._children if child.poll() is None]
 
-    def _wait(self, what, ready, seconds=60):
+    def _wait(self, what, ready, seconds=60, pause_s=0.1):
         limit = time.monotonic() + seconds
         while not ready():
             if time.monotonic() > limit:
                 raise RuntimeError(f"waited {seconds} s for {what} in vain\n{self.last_words()}")
-            time.sleep(0.1)
+            time.sleep(pause_s)
 
-    def last_words(self, lines=8):
+    def last_words(self, lines=6):
         words = []
         for name in sorted(os.listdir(self.path("log"))):
+            if os.path.exists(self.path("log", name.replace(".out", ".log"))) and name.endswith(".out"):
+                continue  # a daemon that runs in the foreground says everything twice
             with open(self.path("log", name), encoding="utf-8", errors="replace") as file:
                 words += [f"{name}: {line.rstrip()}" for line in file.readlines()[-lines:]]
         return "\n".join(words)
@@ -243,23 +242,67 @@ MinJobAge=300
         except RuntimeError:
             return "unknown"
 
-    def take_away(self, node):
-        """As if the machine had died: its daemon and all that hangs below it is killed, then Slurm is told."""
-        table = processes()
-        parents = {pid: parent for pid, parent, _ in table}
-        spool = self.path("spool", node).encode()
-        daemon = self._id(f"slurmd-{node}")
-        steps = set()
-        for pid, _, _ in table:  # a slurmstepd is no child of the slurmd once it has detached: its files tell
+    def _steps(self, node):
+        """Ids of the node's slurmstepds: no children of its slurmd once they have detached, but of its environment."""
+        marks = {f"{MARK}={self.folder}".encode(), f"{NODE_MARK}={node}".encode()}
+        found = set()
+        for name in os.listdir("/proc"):
             try:
-                with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
-                    is_step = file.read().strip().startswith("slurmstepd")
-                if is_step and any(os.readlink(f"/proc/{pid}/fd/{fd}").encode().startswith(spool)
-                                   for fd in os.listdir(f"/proc/{pid}/fd")):
-                    steps.add(pid)
+                with open(f"/proc/{name}/comm", encoding="utf-8") as file:
+                    if not file.read().startswith("slurmstepd"):
+                        continue
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if marks <= set(file.read().split(b"\0")):
+                        found.add(int(name))
+            except OSError:
+                continue  # it ended meanwhile, or is no process
+        return found
+
+    def job_processes(self, node, name):
+        """Ids of the processes of the jobs on a node that run the program `name`."""
+        steps = self._steps(node)
+        parents = {pid: parent for pid, parent, _ in processes()} if steps else {}
+        found = set()
+        for pid in self._with_descendants(steps, parents) - steps:
+            try:
+                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == name:
+                    found.add(pid)
             except OSError:
                 continue
-        for pid in self._with_descendants({daemon} | steps, parents):
+        return found
+
+    def freeze(self, node, name, least_bytes=0, seconds=30):
+        """Waits until jobs on the node run the program `name`, and have filled as much memory, and stops them where
+        they are; their ids."""
+        frozen = set()
+
+        def caught():
+            for pid in self.job_processes(node, name):
+                try:
+                    with open(f"/proc/{pid}/statm", encoding="utf-8") as file:
+                        if int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") < least_bytes:
+                            continue
+                    os.kill(pid, signal.SIGSTOP)
+                    frozen.add(pid)
+                except (OSError, IndexError):
+                    pass  # it ended meanwhile
+            return frozen
+
+        self._wait(f"a {name} on {node}", caught, seconds, 0.005)
+        return frozen
+
+    @staticmethod
+    def thaw(pids):
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+
+    def take_away(self, node):
+        """As if the machine had died: its daemon and all that hangs below it is killed, then Slurm is told."""
+        parents = {pid: parent for pid, parent, _ in processes()}
+        for pid in self._with_descendants({self._id(f"slurmd-{node}")} | self._steps(node), parents):
             kill_hard(pid)
         self._reap()
         self.command("scontrol", "update", f"nodename={node}", "state=down", "reason=taken away")

@@ -368,7 +368,7 @@ TEST_F(SlurmEngineTest, WaitsForTheArraysOfAnEarlierRun) {
   ASSERT_THAT(slurm_.arrays, SizeIs(4));
   EXPECT_EQ(argument(slurm_.arrays[3], "--array="), "2-3%1");
   EXPECT_EQ(slurm_.arrays[0].at_once, 2u) << "the limit of this run";
-  EXPECT_THAT(all_told(), HasSubstr("shard 1: in the queue already, as the job 10_1 of an earlier run"));
+  EXPECT_THAT(all_told(), HasSubstr("array 10: shards 0-1 are in the queue already, of an earlier run"));
   EXPECT_FALSE(slurm_.at_work_twice);
 }
 

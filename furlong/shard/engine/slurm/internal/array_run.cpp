@@ -88,8 +88,9 @@ void ArrayRun::adopt(const Rows& rows) {
   std::map<ShardId, Shard*> waiting;
   for (Shard& shard : shards_)
     if (!shard.settled && !shard.job) waiting[shard.task->shard] = &shard;
+  std::map<std::uint64_t, std::vector<std::uint32_t>> adopted;
   for (const JobRow& row : rows) {
-    if (waiting.empty()) return;
+    if (waiting.empty()) break;
     if (!row.index || phase_of(row.state) == Phase::ended) continue;
     const auto offset = offset_of(row.name, slurm_.plan);
     if (!offset || *row.index > std::numeric_limits<ShardId>::max() - *offset) continue;
@@ -100,9 +101,11 @@ void ArrayRun::adopt(const Rows& rows) {
     shard.job = JobId{row.array, *row.index};
     if (std::ranges::none_of(arrays_, [&](const Array& array) { return array.id == row.array; }))
       arrays_.push_back({row.array, false, std::nullopt});
-    tell(fmt::format("{}: in the queue already, as the job {} of an earlier run: waiting for it",
-                     shard.task->name, shard.job->text()));
+    adopted[row.array].push_back(shard.task->shard);
   }
+  for (auto& [array, shards] : adopted)
+    tell(fmt::format("array {}: shards {} are in the queue already, of an earlier run: waiting for them",
+                     array, index_list(std::move(shards))));
 }
 
 Status ArrayRun::look(const Rows& rows) {
@@ -256,16 +259,14 @@ Status ArrayRun::submit() {
     if (commands_.set_at_once(array.id, static_cast<unsigned>(share)))
       array.at_once = static_cast<unsigned>(share);  // else at the next look: the run goes on, only slower
   }
-  for (bool more = true; more && left > 0;) {
-    more = false;
-    auto waiting = groups();
-    if (waiting.empty()) break;
+  const auto to_submit = [](const Shard& shard) { return !shard.settled && !shard.job; };
+  while (left > 0 && std::ranges::any_of(shards_, to_submit)) {
     if (max_array_size_ == 0) {
       const auto size = commands_.max_array_size();
       if (!size) return be_patient(size.error(), submit_silent_ns_);
       max_array_size_ = *size;
-      waiting = groups();
     }
+    auto waiting = groups();
     Group& group = waiting.front();
     const std::size_t share = std::min(group.shards.size(), left);
     if (const Status status = submit_group(group, limited ? static_cast<unsigned>(share) : 0); !status) {
@@ -276,7 +277,6 @@ Status ArrayRun::submit() {
       left -= share;
     }
     submit_silent_ns_.reset();
-    more = true;
   }
   return {};
 }
