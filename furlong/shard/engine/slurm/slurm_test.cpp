@@ -372,6 +372,15 @@ TEST_F(SlurmEngineTest, WaitsForTheArraysOfAnEarlierRun) {
   EXPECT_FALSE(slurm_.at_work_twice);
 }
 
+TEST_F(SlurmEngineTest, AReceiptThatCameMeanwhileIsTaken) {
+  add_tasks(3);
+  slurm_.receipts = {1};  // of a job that ended before the first look at the queue
+  ASSERT_TRUE(run().has_value());
+  EXPECT_THAT(done_, UnorderedElementsAre(0u, 1u, 2u));
+  ASSERT_THAT(slurm_.arrays, SizeIs(1));
+  EXPECT_EQ(argument(slurm_.arrays[0], "--array="), "0,2");
+}
+
 TEST_F(SlurmEngineTest, AStopTakesEverythingOutOfTheQueue) {
   slurm_.add_array("furlong-ab12+0", {0, 8});  // 8 is no task of this run
   slurm_.add_array("furlong-ffff+0", {2});

@@ -260,7 +260,7 @@ Status ArrayRun::submit() {
       array.at_once = static_cast<unsigned>(share);  // else at the next look: the run goes on, only slower
   }
   const auto to_submit = [](const Shard& shard) { return !shard.settled && !shard.job; };
-  while (left > 0 && std::ranges::any_of(shards_, to_submit)) {
+  while (left > 0 && !halted_ && std::ranges::any_of(shards_, to_submit)) {
     if (max_array_size_ == 0) {
       const auto size = commands_.max_array_size();
       if (!size) return be_patient(size.error(), submit_silent_ns_);
@@ -268,6 +268,7 @@ Status ArrayRun::submit() {
     }
     auto waiting = groups();
     Group& group = waiting.front();
+    if (take_receipts(group)) continue;
     const std::size_t share = std::min(group.shards.size(), left);
     if (const Status status = submit_group(group, limited ? static_cast<unsigned>(share) : 0); !status) {
       if (is_passing(status.error())) return be_patient(status.error(), submit_silent_ns_);
@@ -279,6 +280,17 @@ Status ArrayRun::submit() {
     submit_silent_ns_.reset();
   }
   return {};
+}
+
+// A job of an earlier run may have ended between the look at the receipts and that at the queue.
+bool ArrayRun::take_receipts(Group& group) {
+  bool any = false;
+  for (Shard* shard : group.shards) {
+    if (!slurm_.has_receipt(shard->task->shard)) continue;
+    settle(*shard, std::nullopt);
+    any = true;
+  }
+  return any;
 }
 
 Status ArrayRun::submit_group(Group& group, unsigned at_once) {

@@ -59,6 +59,8 @@ class ArrayRun {
   Status drop_pending();
   Status submit();
   std::vector<Group> groups();
+  /// Settles those whose receipt is there by now; whether there were any.
+  bool take_receipts(Group& group);
   Status submit_group(Group& group, unsigned at_once);
   Status refused(Group& group, const Error& error);
   /// Takes all of it out of the queue and returns `why`, or what could not be taken out.
