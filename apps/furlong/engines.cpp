@@ -1,11 +1,15 @@
 #include "apps/furlong/engines.h"
 
 #include <csignal>
+#include <map>
+#include <utility>
 
+#include "furlong/base/hash.h"
 #include "furlong/base/json.h"
 #include "furlong/base/os/process.h"
 #include "furlong/base/text.h"
 #include "furlong/shard/engine/local/local.h"
+#include "furlong/shard/engine/slurm/slurm.h"
 
 namespace furlong::app {
 namespace {
@@ -67,16 +71,65 @@ Result<std::unique_ptr<shard::Engine>> make_local(const EngineRequest& request) 
   });
 }
 
+bool on_slurm(const Arguments& arguments) { return arguments.value("--engine", "local") == "slurm"; }
+
+/// The plan's file and the cache name the jobs: jobs of another cache leave their receipts elsewhere.
+std::string plan_in_queue(const EngineRequest& request) {
+  const std::string text = shard::print_plan(request.the_plan) + fs::absolute(request.cache).string();
+  return blake2b_256(text).brief();
+}
+
+Result<std::unique_ptr<shard::Engine>> make_slurm(const EngineRequest& request) {
+  shard::slurm::SlurmOptions options;
+  FURLONG_TRY(options.command, job_argv(request, "{}"));
+  FURLONG_TRY(const std::int64_t resubmit, request.arguments.integer("--resubmit", options.resubmit, 0, 100));
+  options.resubmit = static_cast<unsigned>(resubmit);
+  options.plan = plan_in_queue(request);
+  fs::path logs = request.plan;
+  logs.replace_extension(".slurm");
+  options.logs = request.arguments.value("--logs", logs.string());
+  options.sbatch_arguments = request.arguments.values("--sbatch");
+  options.tell = request.tell;
+  std::map<shard::ShardId, Digest> claims;
+  for (const shard::PlanShard& one : request.the_plan.shards) {
+    FURLONG_TRY(claims[one.id], shard::claim_digest(request.context, one));
+  }
+  // The job has verified its receipt before it wrote the entry.
+  options.has_receipt = [claims = std::move(claims), &cache = request.context.cache](shard::ShardId shard) {
+    const auto entry = cache.find(claims.at(shard));
+    return entry && entry->has_value();
+  };
+  return shard::slurm::make_engine(std::move(options));
+}
+
 }  // namespace
 
+std::int64_t default_jobs(const Arguments& arguments) { return on_slurm(arguments) ? 0 : 1; }
+
 std::vector<OptionSpec> engine_options() {
-  return {{.name = "--engine",
-           .value_name = "E",
-           .help = "Where jobs run. Default local: on this machine.",
-           .choices = {"local"}}};
+  return {
+      {.name = "--engine",
+       .value_name = "E",
+       .help = "Where jobs run: local, on this machine (default), or slurm, as job arrays.",
+       .choices = {"local", "slurm"}},
+      {.name = "--resubmit",
+       .value_name = "N",
+       .help = "slurm: how often a shard whose job was lost is submitted again. Default 2."},
+      {.name = "--logs",
+       .value_name = "DIR",
+       .help = "slurm: folder of the jobs' logs, which all nodes share. Default: PLAN.slurm.",
+       .complete = "folder"},
+      {.name = "--sbatch",
+       .value_name = "ARG",
+       .help = "slurm: one more argument for sbatch (--sbatch=--partition=long). May be given several times.",
+       .repeatable = true}};
 }
 
 Result<std::unique_ptr<shard::Engine>> make_engine(const EngineRequest& request) {
+  if (on_slurm(request.arguments)) return make_slurm(request);
+  for (const char* option : {"--resubmit", "--logs", "--sbatch"})
+    if (request.arguments.given(option))
+      return fail(Code::invalid, "{} is for --engine slurm: give both or neither", option);
   return make_local(request);
 }
 

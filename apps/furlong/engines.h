@@ -2,7 +2,9 @@
 // Where furlong run has its jobs carried out.
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "apps/furlong/command.h"
@@ -18,10 +20,14 @@ struct EngineRequest {
   const shard::Plan& the_plan;
   const shard::RunContext& context;
   double sample = 1;
+  /// Of what is worth a line while it runs; may be empty. Must outlive the engine.
+  std::function<void(const std::string&)> tell;
 };
 
 /// --engine, and what each engine takes besides.
 std::vector<OptionSpec> engine_options();
+/// Jobs at work at once where --jobs does not say: 1 here, 0 (as many as it gives) on Slurm.
+std::int64_t default_jobs(const Arguments& arguments);
 Result<std::unique_ptr<shard::Engine>> make_engine(const EngineRequest& request);
 
 }  // namespace furlong::app

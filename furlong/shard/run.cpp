@@ -282,6 +282,7 @@ Result<RunReport> run_plan(const RunContext& context, Engine& engine, const RunR
       outcome.entry = std::move(**entry);
       outcome.why.clear();
       if (outcome.peak_bytes == 0) outcome.peak_bytes = outcome.entry->job.peak_bytes;
+      if (outcome.seconds == 0) outcome.seconds = outcome.entry->job.seconds;  // Slurm counts whole ones
       return true;
     }
     if (end.error && end.error->code() == Code::timeout && context.stop.stop_requested())

@@ -115,7 +115,7 @@ Result<int> finish(const Arguments& arguments, const Setup& setup, const shard::
 Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(const Setup setup, set_up(arguments));
   FURLONG_TRY(const bool stop_at_failure, fail_fast(arguments));
-  FURLONG_TRY(const std::int64_t jobs, arguments.integer("--jobs", 1, 1, 4096));
+  FURLONG_TRY(const std::int64_t jobs, arguments.integer("--jobs", default_jobs(arguments), 1, 4096));
   FURLONG_TRY(
       const std::uint64_t memory,
       bytes_option(arguments, "--memory", kGiB,
@@ -126,8 +126,15 @@ Result<int> run(const Arguments& arguments) {
                                   setup.sample,     setup.seed,           stop};
   if (setup.only) return run_one(arguments, setup, context);
   StepLine line(!arguments.flag("--quiet"));
-  EngineRequest engine_request{arguments,          setup.open.file, setup.plan_file, cache.folder(),
-                               setup.signing.file, setup.plan,      context,         setup.sample};
+  EngineRequest engine_request{arguments,      setup.open.file,    setup.plan_file,
+                               cache.folder(), setup.signing.file, setup.plan,
+                               context,        setup.sample,       {}};
+  if (!arguments.flag("--quiet")) {
+    engine_request.tell = [&line](const std::string& text) {
+      line.clear();
+      print_err("furlong run: " + one_line(text) + "\n");
+    };
+  }
   FURLONG_TRY(const auto engine, make_engine(engine_request));
   shard::RunRequest request;
   request.engine.memory_bytes = memory;
@@ -146,12 +153,14 @@ Result<int> run(const Arguments& arguments) {
 
 CommandSpec run_command() {
   std::vector<OptionSpec> options{
-      {.name = "--jobs", .value_name = "N", .help = "Jobs at work at once, as memory admits. Default 1."},
+      {.name = "--jobs",
+       .value_name = "N",
+       .help = "Jobs at work at once, as memory admits. Default 1; on Slurm as many as it gives."},
       {.name = "--memory",
        .value_name = "G",
        .help =
            "Memory that jobs may be predicted to take together: GiB, or with a unit. Default: 90% of what "
-           "is free."},
+           "is free. Not on Slurm, which admits by the memory of its nodes."},
       {.name = "--shard", .value_name = "K", .help = "This shard alone, in this process."},
       {.name = "--cache",
        .value_name = "DIR",
@@ -195,6 +204,7 @@ CommandSpec run_command() {
       .options = options,
       .examples = {{"furlong run set.store set.fsp --jobs 4", ""},
                    {"furlong run set.store set.fsp --shard 3", ""},
+                   {"furlong run set.store set.fsp --engine slurm --sbatch=--partition=long", ""},
                    {"furlong run set.store set.fsp --dry-run --json -", ""}},
       .run = run};
 }
