@@ -67,7 +67,9 @@ TEST(MeasuredProcess, ATreeOverTheCapIsKilled) {
   EXPECT_EQ(end.end.signal, SIGKILL) << end.end.text();
   EXPECT_FALSE(end.end.stopped);
   EXPECT_FALSE(end.end.timed_out);
-  if (end.meter == MemoryMeter::sampled) EXPECT_GT(end.peak_bytes, 80 * MiB);
+  if (end.meter == MemoryMeter::sampled) {
+    EXPECT_GT(end.peak_bytes, 80 * MiB);
+  }
 }
 
 TEST(MeasuredProcess, APeakThatWasSeenOnlyAfterwardsIsOverTheCapToo) {
@@ -87,8 +89,9 @@ TEST(MeasuredProcess, AddressSpaceIsLimitedGenerouslyWhereNothingElseIs) {
   EXPECT_EQ(address_space_limit(~0ull), 1ull << 62);
   MeasuredRequest request = shell("ulimit -v", 1ull << 30);
   const MeasuredEnd limited = run(request);
-  if (limited.meter == MemoryMeter::sampled)
+  if (limited.meter == MemoryMeter::sampled) {
     EXPECT_EQ(limited.end.standard_output, fmt::format("{}\n", 24ull << 20)) << "in KiB";
+  }
   request.any_address_space = true;
   const std::string free = run(request).end.standard_output;
   request = shell("ulimit -v");

@@ -71,7 +71,7 @@ TEST(CommandList, EachWrongLineIsNamed) {
   const std::vector<std::pair<std::string, std::string>> wrong{
       {"{", "list:2"},
       {"7", "list:2"},
-      {R"({"argv":["x"]})", "'name'"},
+      {R"({"argv":["x"]})", "name is missing"},
       {R"({"name":"","argv":["x"]})", "the name is empty"},
       {R"x({"name":"(inputs)","argv":["x"]})x", "is that of the unit of shared inputs"},
       {R"({"name":"a"})", "neither"},

@@ -76,7 +76,8 @@ Result<Input> read_input(const std::string& path, const Command& reader) {
 
 class Maker {
  public:
-  Maker(StoreWriter& writer, StoreSummary& summary) : writer_(writer), summary_(summary) {}
+  Maker(StoreWriter& writer, StoreSummary& summary, Pace& pace)
+      : writer_(writer), summary_(summary), pace_(pace) {}
 
   Status make(const std::vector<Command>& commands, const std::stop_token& stop) {
     for (const Command& command : commands)
@@ -90,7 +91,10 @@ class Maker {
         ++found->second.readers;
       }
     FURLONG_CHECK(shared_inputs());
-    for (const Command& command : commands) FURLONG_CHECK(unit_of(command));
+    for (const Command& command : commands) {
+      FURLONG_CHECK(unit_of(command));
+      if (!command.source) pace_.advance(1);  // the others were counted when their headers were found
+    }
     return {};
   }
 
@@ -139,6 +143,7 @@ class Maker {
 
   StoreWriter& writer_;
   StoreSummary& summary_;
+  Pace& pace_;
   std::map<std::string, Input> inputs_;
 };
 
@@ -158,7 +163,7 @@ Result<StoreSummary> make_command_store(const fs::path& list, const fs::path& st
   FURLONG_CHECK(check_independent(commands));
   FURLONG_TRY(StoreWriter writer, StoreWriter::create(store, std::string(kExecutorName), kExecutorVersion,
                                                       fmt::format(R"({{"format":{}}})", kItemFormat)));
-  FURLONG_CHECK(Maker(writer, summary).make(commands, stop));
+  FURLONG_CHECK(Maker(writer, summary, pace).make(commands, stop));
   FURLONG_CHECK(writer.finish());
   pace.end();
   return summary;
