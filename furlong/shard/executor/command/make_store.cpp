@@ -99,10 +99,10 @@ class Maker {
   }
 
  private:
-  Result<Key> add(const Bytes& item) {
+  Result<Key> add(const Bytes& item, bool shared) {
     ++summary_.items;
     summary_.item_bytes += item.size();
-    return writer_.add_item(item);
+    return writer_.add_item(item, shared);
   }
 
   // In the order of their paths, so that the order of the list is no part of any key.
@@ -112,7 +112,7 @@ class Maker {
       ++summary_.inputs;
       summary_.input_bytes += input.bytes;
       if (input.readers < 2) continue;
-      FURLONG_TRY(const Key key, add(input.item));
+      FURLONG_TRY(const Key key, add(input.item, true));
       items.push_back(key);
     }
     summary_.shared = items.size();
@@ -123,7 +123,7 @@ class Maker {
   }
 
   Status unit_of(const Command& command) {
-    FURLONG_TRY(const Key key, add(encode(command)));
+    FURLONG_TRY(const Key key, add(encode(command), false));
     std::vector<Key> items{key}, references;
     for (const std::string& path : command.inputs) {
       const Input& input = inputs_.at(path);
@@ -131,7 +131,7 @@ class Maker {
         references.push_back(input.key);
         continue;
       }
-      FURLONG_TRY(const Key own, add(input.item));
+      FURLONG_TRY(const Key own, add(input.item, false));
       items.push_back(own);
     }
     std::sort(references.begin(), references.end());
