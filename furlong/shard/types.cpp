@@ -1,6 +1,7 @@
 #include "furlong/shard/types.h"
 
 #include <array>
+#include <set>
 
 namespace furlong::shard {
 namespace {
@@ -44,6 +45,21 @@ Digest Claim::digest(const std::string& executor, int version) const {
   hasher.add_field("furlong claim 1").add_field(executor);
   add_number(hasher, static_cast<std::uint64_t>(version));
   return hasher.add(owned.bytes).add(frontier.bytes).finish();
+}
+
+Result<Claim> claim_over(std::span<const Unit> units) {
+  if (units.empty()) return fail(Code::mismatch, "a claim of no units");
+  std::set<Key> owned, items, frontier;
+  for (const Unit& unit : units) {
+    if (unit_key(unit.items, unit.references) != unit.key)
+      return fail(Code::mismatch, "the key of {} is not that of its items and references", unit.name);
+    if (!owned.insert(unit.key).second) return fail(Code::mismatch, "{} is in the claim twice", unit.name);
+    items.insert(unit.items.begin(), unit.items.end());
+  }
+  for (const Unit& unit : units)
+    for (const Key& reference : unit.references)
+      if (!items.contains(reference)) frontier.insert(reference);
+  return Claim{merkle_root({owned.begin(), owned.end()}), merkle_root({frontier.begin(), frontier.end()})};
 }
 
 // Pairs from the left, an odd one out goes up as it is: the shape of RFC 6962, section 2.1, where leaves and

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,10 @@ struct Claim {
   Digest digest(const std::string& executor, int version) const;
   bool operator==(const Claim&) const = default;
 };
+
+/// The claim that these units make. `mismatch` for none, for a unit twice, and when a unit's key is not that
+/// of its lists.
+Result<Claim> claim_over(std::span<const Unit> units);
 
 /// A Merkle root over leaves in the given order (leaves and inner nodes are hashed apart; none: a fixed
 /// value).

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "furlong/shard/executor.h"
 
 namespace furlong::shard {
@@ -32,6 +34,20 @@ TEST(Types, AClaimsDigestNamesTheExecutorAndItsVersion) {
   EXPECT_NE(digest, claim.digest("metamath", 2));
   EXPECT_NE(digest, claim.digest("command", 1));
   EXPECT_NE(digest, (Claim{kB, kA}).digest("metamath", 1));
+}
+
+TEST(Types, AClaimOverUnitsIsOfTheirSet) {
+  Unit a{{}, "a", {kA}, {kB, kC}}, b{{}, "b", {kB}, {}};
+  for (Unit* unit : {&a, &b}) unit->key = unit_key(unit->items, unit->references);
+  const auto both = claim_over(std::vector{a, b});
+  ASSERT_TRUE(both) << both.error().text();
+  EXPECT_EQ(*both, *claim_over(std::vector{b, a}));
+  EXPECT_EQ(both->frontier, merkle_root({kC})) << "what one of them owns is not in it";
+  EXPECT_EQ(both->owned, merkle_root({std::min(a.key, b.key), std::max(a.key, b.key)}));
+  EXPECT_EQ(claim_over({}).error().code(), Code::mismatch);
+  EXPECT_EQ(claim_over(std::vector{a, a}).error().code(), Code::mismatch);
+  b.items = {kC};
+  EXPECT_EQ(claim_over(std::vector{a, b}).error().code(), Code::mismatch) << "its key is of other lists";
 }
 
 TEST(Types, AReceiptsMessageCoversAllButTheSignature) {

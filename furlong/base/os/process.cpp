@@ -80,6 +80,10 @@ Result<PipePair> make_pipe() {
   return pair;
 }
 
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
 void set_nonblocking(const Pipe& pipe) {
   fcntl(pipe.get(), F_SETFL, fcntl(pipe.get(), F_GETFL) | O_NONBLOCK);
 }
@@ -344,6 +348,8 @@ class SystemChild : public Child {
     // The counters are kept per processor and may be a little off.
     const std::uint64_t inherited_bytes = own_peak_bytes_ + own_peak_bytes_ / 64 + (2u << 20);
     end_.peak_bytes = counted_bytes > inherited_bytes ? counted_bytes : sampled_peak_bytes_;
+    end_.user_s = seconds_of(usage.ru_utime);
+    end_.system_s = seconds_of(usage.ru_stime);
     if (end_.standard_error.size() > error_kept)
       end_.standard_error.erase(0, end_.standard_error.size() - error_kept);
     ended_ = true;
@@ -451,6 +457,7 @@ class SystemProcesses : public Processes {
     plan.folder = request.folder.string();
     plan.address_space_bytes = request.address_space_bytes;
     plan.cpu_seconds = request.cpu_seconds;
+    if (!request.control_group.empty()) plan.group_file = (request.control_group / "cgroup.procs").string();
     FURLONG_TRY(PipePair input, make_pipe());
     FURLONG_TRY(PipePair output, make_pipe());
     FURLONG_TRY(PipePair error, make_pipe());

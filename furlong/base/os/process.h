@@ -24,6 +24,8 @@ struct ProcessRequest {
   std::string input = {};                 ///< written to its standard input, then closed
   std::uint64_t address_space_bytes = 0;  ///< RLIMIT_AS; 0: none
   std::uint64_t cpu_seconds = 0;          ///< RLIMIT_CPU; 0: none
+  /// Folder of a control group (version 2) that it joins before its program begins; empty: this process's.
+  std::filesystem::path control_group = {};
 };
 
 /// How a child ended.
@@ -37,6 +39,8 @@ struct ProcessEnd {
   /// process; below, the highest seen in samples of the child alone, since the system then tells ours; 0 when
   /// it ended before the first sample.
   std::uint64_t peak_bytes = 0;
+  /// Processor time of it and the descendants it waited for.
+  double user_s = 0, system_s = 0;
   std::string standard_output;  ///< what was not taken by read_line; the first 16 MiB
   std::string standard_error;   ///< at most 1 MiB kept, the end of it
   /// "exit status 1", "killed by signal 11 (Segmentation fault)", "ran past 5.0 s and was killed".

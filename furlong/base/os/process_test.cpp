@@ -267,6 +267,25 @@ TEST(Process, LimitsHold) {
   const ProcessEnd end = run(busy);
   EXPECT_TRUE(end.signal == SIGXCPU || end.signal == SIGKILL) << end.text();
   EXPECT_FALSE(end.timed_out);
+  EXPECT_GT(end.user_s + end.system_s, 0.8);
+  ProcessRequest waiting = shell("sh -c 'while :; do :; done'; exit 0");
+  waiting.cpu_seconds = 1;
+  const ProcessEnd waited = run(waiting);
+  EXPECT_EQ(waited.exit_code, 0);
+  EXPECT_GT(waited.user_s + waited.system_s, 0.8) << "its child's time is its own";
+}
+
+TEST(Process, ItJoinsItsControlGroupBeforeItsProgramBegins) {
+  const TemporaryFolder folder = std::move(*TemporaryFolder::make("process"));
+  ProcessRequest request = shell("cat cgroup.procs");
+  request.folder = folder.path();
+  request.control_group = folder.path();
+  const auto none = system_processes().run(request, ample_s);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code(), Code::unavailable);
+  EXPECT_THAT(none.error().text(), HasSubstr("joining the control group"));
+  ASSERT_TRUE(system_files().write_atomic(folder.path() / "cgroup.procs", ""));
+  EXPECT_EQ(run(request).standard_output, "0") << "which is whoever writes it";
 }
 
 TEST(Process, PeakMemoryIsTheChilds) {

@@ -41,8 +41,19 @@ class IndependentRecord : public Record {
       std::sort(last_touched_.begin(), last_touched_.end());
       return parse_cost(json, "a journal's unit");
     }
+    // Over the cap alone: so it will be again under the same cap, and is not tried.
+    const std::string under_cap = fmt::format("{} {}", key, cap_bytes_);
+    if (const auto known = journal_.find("unit over", under_cap)) {
+      FURLONG_TRY(const Json json, json_parse(*known, "a journal's unit"));
+      FURLONG_TRY(const std::string why, json_string(json, "why", "a journal's unit"));
+      return fail(Code::exhausted, "{}", why);
+    }
     FURLONG_TRY(const auto record, executor_.begin(settings_, cap_bytes_, stop_));
-    FURLONG_CHECK(record->add(unit, items));
+    if (const Status status = record->add(unit, items); !status) {
+      if (status.error().code() == Code::exhausted)
+        FURLONG_CHECK(journal_.add("unit over", under_cap, json_line(Json{{"why", status.error().text()}})));
+      return status.error();
+    }
     last_touched_ = record->last_touched();
     const Cost cost = record->cost();
     FURLONG_CHECK(journal_.add("unit", key, json_line(cost_json(cost))));

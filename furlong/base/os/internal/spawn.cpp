@@ -23,7 +23,7 @@ namespace furlong::internal {
 namespace {
 
 // Where the child failed, sent through a pipe that exec closes.
-enum class Stage : int { folder, limits, descriptors, exec };
+enum class Stage : int { folder, group, limits, descriptors, exec };
 struct Failure {
   Stage stage;
   int number;
@@ -63,6 +63,11 @@ bool limit(decltype(RLIMIT_AS) what, rlim_t soft, rlim_t hard) {
   struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &standard, nullptr);
+  if (!plan.group_file.empty()) {
+    const int group = open(plan.group_file.c_str(), O_WRONLY | O_CLOEXEC);
+    if (group < 0 || write(group, "0", 1) != 1) give_up(prepared, Stage::group);  // 0: whoever writes it
+    close(group);
+  }
   if (!plan.folder.empty() && chdir(plan.folder.c_str()) != 0) give_up(prepared, Stage::folder);
   if (dup2(plan.input, 0) < 0 || dup2(plan.output, 1) < 0 || dup2(plan.error, 2) < 0)
     give_up(prepared, Stage::descriptors);
@@ -106,6 +111,9 @@ Error failed_in_child(const SpawnPlan& plan, const Failure& failure) {
   switch (failure.stage) {
     case Stage::folder:
       return fail(spawn_code(failure.number), "{}: cannot be the working folder: {}", plan.folder, why);
+    case Stage::group:
+      return fail(spawn_code(failure.number), "{}: joining the control group {}: {}", plan.program,
+                  plan.group_file, why);
     case Stage::limits:
       return fail(Code::internal, "{}: setting its limits: {}", plan.program, why);
     case Stage::descriptors:

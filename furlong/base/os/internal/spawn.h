@@ -20,6 +20,7 @@ struct SpawnPlan {
   int error = -1;
   std::uint64_t address_space_bytes = 0;
   std::uint64_t cpu_seconds = 0;
+  std::string group_file;  ///< cgroup.procs of the control group to join; empty: none
 };
 
 /// Starts it as the leader of a process group of its own that gets SIGKILL when this process ends. Returns

@@ -317,19 +317,9 @@ Status check_certificate(ByteView body, std::span<const Unit> units, ItemSource&
 }
 
 Result<Claim> claim_of(std::span<const Unit> units) {
-  if (units.empty()) return fail(Code::mismatch, "a claim of no units");
-  std::set<Key> owned, items, frontier;
-  for (const Unit& unit : units) {
-    if (unit_key(unit.items, unit.references) != unit.key)
-      return fail(Code::mismatch, "the key of {} is not that of its items and references", unit.name);
-    if (!owned.insert(unit.key).second) return fail(Code::mismatch, "{} is in the claim twice", unit.name);
-    items.insert(unit.items.begin(), unit.items.end());
-  }
-  for (const Unit& unit : units)
-    for (const Key& reference : unit.references)
-      if (!items.contains(reference)) frontier.insert(reference);
+  FURLONG_TRY(const Claim claim, claim_over(units));
   FURLONG_CHECK(well_founded(units));
-  return Claim{merkle_root({owned.begin(), owned.end()}), merkle_root({frontier.begin(), frontier.end()})};
+  return claim;
 }
 
 }  // namespace furlong::shard::metamath

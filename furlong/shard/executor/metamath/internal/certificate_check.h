@@ -16,8 +16,7 @@ namespace furlong::shard::metamath {
 Status check_certificate(ByteView body, std::span<const Unit> units, ItemSource& items,
                          const VerifyOptions& options);
 
-/// The claim that these units make. `mismatch` when a unit's key is not that of its lists, for a unit twice,
-/// or when units prove each other in a circle.
+/// As claim_over(); `mismatch` also when units prove each other in a circle.
 Result<Claim> claim_of(std::span<const Unit> units);
 
 }  // namespace furlong::shard::metamath

@@ -1,0 +1,2 @@
+unit: a.cpp \
+ b\ c.h d$$.h
