@@ -20,7 +20,7 @@ const std::vector<CommandSpec>& commands() {
       shard_store_command(),
       shard_plan_command(),
       shard_check_command(),
-      run_command(),
+      shard_rebudget_command(), run_command(),
       quarantine_list_command(),
       quarantine_clear_command(),
       completion_command(),

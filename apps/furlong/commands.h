@@ -21,6 +21,7 @@ CommandSpec pack_keygen_command();
 CommandSpec shard_store_command();
 CommandSpec shard_plan_command();
 CommandSpec shard_check_command();
+CommandSpec shard_rebudget_command();
 CommandSpec run_command();
 CommandSpec quarantine_list_command();
 CommandSpec quarantine_clear_command();
