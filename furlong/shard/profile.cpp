@@ -70,6 +70,9 @@ Status check_graphs(const Profile& p) {
   return {};
 }
 
+// Names of counters that are no features (furlong/shard/profile_plan.h).
+constexpr std::string_view kReserved[] = {"units", "work", "record_bytes", "item_bytes", "seconds"};
+
 Status check_columns(const Profile& p) {
   const std::size_t n = p.keys.size();
   const auto whole = [&](std::size_t size, std::string_view what) -> Status {
@@ -86,6 +89,9 @@ Status check_columns(const Profile& p) {
     return fail(Code::invalid, "{} features have {} columns", p.features.size(), p.counters.size());
   for (std::size_t f = 0; f < p.features.size(); ++f) {
     FURLONG_CHECK(whole(p.counters[f].size(), p.features[f]));
+    if (std::find(std::begin(kReserved), std::end(kReserved), p.features[f]) != std::end(kReserved))
+      return fail(Code::invalid, "a feature may not be named '{}', which planners count themselves",
+                  p.features[f]);
     if (f > 0 && p.features[f] <= p.features[f - 1])
       return fail(Code::invalid, "the features do not ascend at '{}'", p.features[f]);
   }
@@ -122,18 +128,28 @@ Status check_profile(const Profile& profile, const std::string& name) {
 }
 
 Result<Sharing> profile_sharing(const Profile& profile) {
-  if (!profile.references)
+  if (!profile.references && !profile.touched)
     return fail(
         Code::invalid,
-        "the profile has no references: record it anew with them to order or cut by what units share");
+        "the profile has neither references nor touched items: record it anew to order or cut by what units "
+        "share");
+  ItemLists foreign;
+  if (profile.references) {
+    foreign = *profile.references;
+  } else {
+    for (UnitIndex unit = 0; unit < profile.units(); ++unit) {
+      for (const std::uint32_t item : profile.touched->of(unit))
+        if (!owns(profile, unit, item)) foreign.items.push_back(item);
+      foreign.first.push_back(foreign.items.size());
+    }
+  }
   std::vector<std::uint64_t> own(profile.units());
   for (UnitIndex unit = 0; unit < profile.units(); ++unit) own[unit] = profile.own_bytes(unit);
   std::vector<Sharing::Item> items(profile.items());
   const std::vector<UnitIndex> owners = profile.owners();
   for (std::uint32_t item = 0; item < profile.items(); ++item)
     items[item] = {owners[item], profile.item_bytes[item]};
-  return Sharing(std::move(own), {profile.references->first.begin(), profile.references->first.end()},
-                 profile.references->items, std::move(items));
+  return Sharing(std::move(own), std::move(foreign.first), std::move(foreign.items), std::move(items));
 }
 
 Closure::Closure(const Profile& profile)

@@ -82,7 +82,8 @@ struct Profile {
 /// ascend, a touched item that is neither owned nor referred to), with `name` before it.
 Status check_profile(const Profile& profile, const std::string& name);
 
-/// What others share, for orders and cross bytes. `invalid` where no references were recorded.
+/// Who refers to what, for orders and cross bytes; where no references were recorded, who touched what.
+/// `invalid` where neither was.
 Result<Sharing> profile_sharing(const Profile& profile);
 
 /// Walks what a unit needs in all: its own items, those that it refers to, and what the owners of those refer

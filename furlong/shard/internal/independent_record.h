@@ -10,8 +10,8 @@
 
 namespace furlong::shard {
 
-/// executor.begin(), or for an independent executor a record that takes units' costs from the journal and adds
-/// to it those that it executes. The executor and the journal must live as long.
+/// executor.begin(), or for an independent executor a record that takes units' costs from the journal and
+/// adds to it those that it executes. The executor and the journal must live as long.
 Result<std::unique_ptr<Record>> begin_record(const Executor& executor, const std::string& settings,
                                              std::uint64_t cap_bytes, std::stop_token stop, Journal& journal);
 
