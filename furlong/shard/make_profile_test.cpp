@@ -47,8 +47,8 @@ class MakeProfileTest : public StoreFixture {
 
 TEST_F(MakeProfileTest, HoldsWhatEachUnitCostsByItself) {
   make_store({{"head", "load=100 loadwork=5 bytes=7", {}, {}},
-              {"a", "work=3 bytes=20 f.steps=4 rows=0-3", {}, {"head"}},
-              {"b", "work=2 skip=1", {}, {"head"}}});
+              {"a", "work=3 bytes=20 f.steps=4 rows=0-3", {"head"}, {}},
+              {"b", "work=2 skip=1", {"head"}, {}}});
   const Profile p = good().profile;
   EXPECT_EQ(p.store, store_->digest());
   EXPECT_EQ(p.executor, "synthetic");
@@ -68,8 +68,8 @@ TEST_F(MakeProfileTest, HoldsWhatEachUnitCostsByItself) {
 
 TEST_F(MakeProfileTest, ARunningOneHoldsWhatEachUnitAdds) {
   make_store({{"head", "load=100 loadwork=5 bytes=7", {}, {}},
-              {"a", "work=3 bytes=20 rows=0-3", {}, {"head"}},
-              {"b", "work=2 rows=2-3", {}, {"head"}}});
+              {"a", "work=3 bytes=20 rows=0-3", {"head"}, {}},
+              {"b", "work=2 rows=2-3", {"head"}, {}}});
   request_.isolated = false;
   const Profile p = good().profile;
   EXPECT_FALSE(p.isolated);

@@ -119,11 +119,11 @@ TEST(Model, IsMonotoneInEachCounterAndInWork) {
 }
 
 TEST(Model, FewRunsAreExplainedByFewTermsAndNoneHeldOut) {
-  const auto model = fit_model(std::span(runs(12, 0.1)).first(4), {});
+  const auto model = fit_model(runs(4, 0.1), {});
   ASSERT_TRUE(model) << model.error().text();
   EXPECT_EQ(model->provenance.held_out, 0u);
   EXPECT_LE(model->work->formula.terms.size() + (model->work->formula.base > 0), 1u);
-  EXPECT_EQ(fit_model(std::span(runs(2, 0)), {}).error().code(), Code::invalid);
+  EXPECT_EQ(fit_model(runs(2, 0), {}).error().code(), Code::invalid);
 }
 
 TEST(Model, OnlyWhatWasMeasuredIsFitted) {
@@ -210,7 +210,8 @@ TEST(Model, AMeasuredWorkGoesStraightIntoStageTwo) {
   }
 }
 
-// The coefficients that the design gives for reference ship as a fixture, with that provenance, not as defaults.
+// The coefficients that the design gives for reference ship as a fixture, with that provenance, not as
+// defaults.
 TEST(ModelFile, TheReferenceModelIsReadAndForetells) {
   const auto model = read_model(system_files(), "furlong/shard/testdata/reference_model.json");
   ASSERT_TRUE(model) << model.error().text();
