@@ -8,8 +8,8 @@
 #include "furlong/shard/make_plan.h"
 
 // Scotch cuts a graph of links between units; cross bytes count an item once a shard, however many of its
-// units refer to it. So the cut is only where this begins: then single units move, by what cross bytes
-// themselves gain.
+// units refer to it. So its cut is only one place where this begins, runs of the plain order are another:
+// from both, single units move by what cross bytes themselves gain, and the better end is taken.
 
 namespace furlong::shard {
 namespace {
@@ -82,11 +82,11 @@ class UserCounts {
 class Partition {
  public:
   Partition(const Profile& profile, const Sharing& sharing, std::span<const UnitIndex> members,
-            std::vector<double> weights, Part parts)
+            const std::vector<double>& weights, Part parts)
       : profile_(profile),
         sharing_(sharing),
         members_(members),
-        weights_(std::move(weights)),
+        weights_(weights),
         part_(profile.units(), kNobody),
         part_weight_(parts),
         part_units_(parts),
@@ -151,8 +151,8 @@ class Partition {
   const Profile& profile_;
   const Sharing& sharing_;
   const std::span<const UnitIndex> members_;
-  const std::vector<double> weights_;  // of each unit of the profile
-  std::vector<Part> part_;             // of each unit of the profile; kNobody for those that failed
+  const std::vector<double>& weights_;  // of each unit of the profile
+  std::vector<Part> part_;              // of each unit of the profile; kNobody for those that failed
   std::vector<double> part_weight_;
   std::vector<std::uint32_t> part_units_;
   UserCounts users_;
@@ -200,26 +200,33 @@ void Partition::balance(double imbalance) {
   }
 }
 
-// Moves that lessen cross bytes and keep the balance, to the parts of those that a unit shares with.
+// Moves that lessen cross bytes and keep the balance: to any part where there are few, else to those of the
+// owners of what a unit refers to.
 Status Partition::improve(double imbalance, std::stop_token stop) {
-  constexpr int kPasses = 4;
-  constexpr std::size_t kNeighbours = 8;
+  constexpr int kPasses = 6;
+  constexpr Part kFew = 16;
   const double middle = mean(), low = middle * (1 - imbalance), high = middle * (1 + imbalance);
+  std::vector<Part> candidates(parts());
+  std::iota(candidates.begin(), candidates.end(), Part{0});
   for (int pass = 0; pass < kPasses; ++pass) {
     std::size_t moves = 0;
     for (const UnitIndex unit : members_) {
       if (stop.stop_requested()) return fail(Code::timeout, "stopped while units were balanced");
       const Part from = part_[unit];
       if (part_units_[from] == 1 || part_weight_[from] - weights_[unit] < low) continue;
-      std::vector<Part> tried;
+      if (parts() > kFew) {
+        candidates.clear();
+        for (const std::uint32_t item : sharing_.references(unit)) {
+          const Part to = part_[sharing_.items()[item].owner];
+          if (to != kNobody && std::find(candidates.begin(), candidates.end(), to) == candidates.end() &&
+              candidates.size() < kFew)
+            candidates.push_back(to);
+        }
+      }
       Part best = from;
       double best_change = 0;
-      for (const std::uint32_t item : sharing_.references(unit)) {
-        const Part to = part_[sharing_.items()[item].owner];
-        if (to == from || to == kNobody || std::find(tried.begin(), tried.end(), to) != tried.end()) continue;
-        if (tried.size() == kNeighbours) break;
-        tried.push_back(to);
-        if (part_weight_[to] + weights_[unit] > high) continue;
+      for (const Part to : candidates) {
+        if (to == from || part_weight_[to] + weights_[unit] > high) continue;
         if (const double changed = change(unit, to); changed < best_change) {
           best_change = changed;
           best = to;
@@ -260,24 +267,50 @@ std::vector<double> weights(const Profile& profile, const CounterTable& table,
   return weights;
 }
 
-// Scotch's own cut, over the units that did not fail.
-Result<std::vector<Part>> first_cut(const Profile& profile, const Sharing& sharing, bool linked,
-                                    std::span<const UnitIndex> members, const std::vector<double>& weights,
-                                    const BalanceRequest& request) {
+// Runs of equal weight in plain order.
+std::vector<Part> plain_cut(std::span<const UnitIndex> members, const std::vector<double>& weights,
+                            Part parts) {
+  double sum = 0, before = 0;
+  for (const UnitIndex unit : members) sum += weights[unit];
+  std::vector<Part> cut;
+  for (const UnitIndex unit : members) {
+    cut.push_back(std::min(parts - 1, static_cast<Part>((before + weights[unit] / 2) / sum * parts)));
+    before += weights[unit];
+  }
+  return cut;
+}
+
+// An item that many use costs its bytes once a part at most, however many links are cut: its links weigh so
+// much less each.
+Sharing damped(const Profile& profile, const Sharing& sharing, Part parts) {
+  std::vector<std::uint32_t> users(profile.items());
+  std::vector<std::uint64_t> own;
+  std::vector<std::size_t> first{0};
+  std::vector<std::uint32_t> references;
+  for (UnitIndex unit = 0; unit < profile.units(); ++unit) {
+    own.push_back(sharing.own_bytes(unit));
+    for (const std::uint32_t item : sharing.references(unit)) {
+      ++users[item];
+      references.push_back(item);
+    }
+    first.push_back(references.size());
+  }
+  std::vector<Sharing::Item> items = sharing.items();
+  for (std::uint32_t item = 0; item < profile.items(); ++item)
+    if (users[item] + 1 > parts)
+      items[item].bytes =
+          static_cast<std::uint64_t>(static_cast<double>(items[item].bytes) * (parts - 1) / users[item]);
+  return Sharing(std::move(own), std::move(first), std::move(references), std::move(items));
+}
+
+// Scotch's cut, over the units that did not fail.
+Result<std::vector<Part>> sharing_cut(const Profile& profile, const Sharing& sharing,
+                                      std::span<const UnitIndex> members, const std::vector<double>& weights,
+                                      const BalanceRequest& request) {
+  constexpr double kScale = 1e12;
   double sum = 0;
   for (const UnitIndex unit : members) sum += weights[unit];
-  if (!linked) {  // nothing is known of what units share: runs of equal weight in plain order
-    std::vector<Part> parts;
-    double before = 0;
-    for (const UnitIndex unit : members) {
-      parts.push_back(std::min(request.shards - 1,
-                               static_cast<Part>((before + weights[unit] / 2) / sum * request.shards)));
-      before += weights[unit];
-    }
-    return parts;
-  }
-  constexpr double kScale = 1e12;
-  scotch::Graph graph = sharing_graph(sharing);
+  scotch::Graph graph = sharing_graph(damped(profile, sharing, request.shards));
   std::vector<std::uint32_t> place(profile.units(), std::numeric_limits<std::uint32_t>::max());
   graph.vertex_weights.clear();
   for (std::uint32_t i = 0; i < members.size(); ++i) {
@@ -320,14 +353,22 @@ Result<BalanceOutcome> balance_profile(const Profile& profile, const BalanceRequ
     FURLONG_TRY(sharing, profile_sharing(profile));
   }
   const std::vector<double> unit_weights = weights(profile, table, members);
-  FURLONG_TRY(const std::vector<Part> cut,
-              first_cut(profile, sharing, linked, members, unit_weights, request));
-  Partition partition(profile, sharing, members, unit_weights, request.shards);
-  partition.assign(cut);
-  partition.fill_empty();
-  partition.balance(request.imbalance);
-  FURLONG_CHECK(partition.improve(request.imbalance, request.stop));
-  partition.balance(request.imbalance);
+  std::vector<std::vector<Part>> cuts{plain_cut(members, unit_weights, request.shards)};
+  if (linked && request.shards > 1) {
+    FURLONG_TRY(auto cut, sharing_cut(profile, sharing, members, unit_weights, request));
+    cuts.push_back(std::move(cut));
+  }
+  std::optional<Partition> best;
+  for (const std::vector<Part>& cut : cuts) {
+    Partition tried(profile, sharing, members, unit_weights, request.shards);
+    tried.assign(cut);
+    tried.fill_empty();
+    tried.balance(request.imbalance);
+    FURLONG_CHECK(tried.improve(request.imbalance, request.stop));
+    tried.balance(request.imbalance);
+    if (!best || tried.objective() < best->objective()) best.emplace(std::move(tried));
+  }
+  const Partition& partition = *best;
 
   BalanceOutcome outcome;
   outcome.cross_known = linked;
