@@ -8,8 +8,8 @@
 #include "furlong/shard/make_plan.h"
 
 // Scotch cuts a graph of links between units; cross bytes count an item once a shard, however many of its
-// units refer to it. So its cut is only one place where this begins, runs of the plain order are another:
-// from both, single units move by what cross bytes themselves gain, and the better end is taken.
+// units refer to it. So its cut is only one place where this begins, runs of an order are others: from each,
+// single units move by what cross bytes themselves gain, and the best end is taken.
 
 namespace furlong::shard {
 namespace {
@@ -18,6 +18,9 @@ using internal::CounterTable;
 using internal::NeededItems;
 
 using Part = std::uint32_t;
+
+// Scotch takes about a minute for a hundred thousand units, and cannot be stopped.
+constexpr std::size_t kMostForScotch = 100'000;
 
 /// How many units of a part refer to an item; a flat table with linear probing.
 class UserCounts {
@@ -353,10 +356,14 @@ Result<BalanceOutcome> balance_profile(const Profile& profile, const BalanceRequ
     FURLONG_TRY(sharing, profile_sharing(profile));
   }
   const std::vector<double> unit_weights = weights(profile, table, members);
-  std::vector<std::vector<Part>> cuts{plain_cut(members, unit_weights, request.shards)};
+  std::vector<std::vector<Part>> cuts{run_cut(members, members, unit_weights, request.shards)};
   if (linked && request.shards > 1) {
-    FURLONG_TRY(auto cut, sharing_cut(profile, sharing, members, unit_weights, request));
-    cuts.push_back(std::move(cut));
+    cuts.push_back(run_cut(internal::order_by_items(profile, members, request.shards), members, unit_weights,
+                           request.shards));
+    if (members.size() <= kMostForScotch) {
+      FURLONG_TRY(auto cut, sharing_cut(profile, sharing, members, unit_weights, request));
+      cuts.push_back(std::move(cut));
+    }
   }
   std::optional<Partition> best;
   for (const std::vector<Part>& cut : cuts) {

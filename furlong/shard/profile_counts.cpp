@@ -181,6 +181,39 @@ std::uint32_t Limits::lower_bound(std::span<const double> totals, std::uint32_t 
   return low;
 }
 
+std::vector<UnitIndex> order_by_items(const Profile& profile, std::span<const UnitIndex> order,
+                                      std::uint32_t shards) {
+  const ItemLists& lists = profile.touched ? *profile.touched : *profile.references;
+  std::vector<std::uint32_t> users(profile.items());
+  for (const UnitIndex unit : order)
+    for (const std::uint32_t item : lists.of(unit)) ++users[item];
+  const double share =
+      static_cast<double>(shards) / static_cast<double>(std::max<std::size_t>(1, order.size()));
+  const auto saves = [&](std::uint32_t item) {
+    const double count = users[item];
+    if (count < 2) return 0.0;
+    return (std::min(count, static_cast<double>(shards)) - std::max(1.0, count * share)) *
+           static_cast<double>(profile.item_bytes[item]);
+  };
+  // The item's place among all items stands for the group, so that groups whose items came together in the
+  // store stay together; a unit that shares nothing stays at its own items.
+  std::vector<std::uint32_t> place(profile.units());
+  for (const UnitIndex unit : order) {
+    place[unit] = profile.first_item[unit];
+    double most = 0;
+    for (const std::uint32_t item : lists.of(unit)) {
+      const double saved = saves(item);
+      if (saved <= most) continue;
+      most = saved;
+      place[unit] = item;
+    }
+  }
+  std::vector<UnitIndex> sorted(order.begin(), order.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](UnitIndex a, UnitIndex b) { return place[a] < place[b]; });
+  return sorted;
+}
+
 void set_cost(PlanShard& shard, const Cost& cost, bool predicted, bool measured) {
   shard.cost_kind = !measured ? CostKind::unknown : predicted ? CostKind::work : CostKind::profile_units;
   shard.cost = measured ? cost.work : 0;
@@ -207,6 +240,20 @@ Counters profile_counters(const Profile& profile, std::span<const UnitIndex> uni
 
 Counters profile_counters(const Profile& profile, std::span<const UnitIndex> units) {
   return profile_counters(profile, units, best_accounting(profile));
+}
+
+std::map<ShardId, Cost> predicted_costs(const Plan& plan, std::span<const Counters> counters) {
+  std::map<ShardId, Cost> costs;
+  for (std::size_t i = 0; i < plan.shards.size() && i < counters.size(); ++i) {
+    Cost& cost = costs[plan.shards[i].id];
+    cost.work = plan.shards[i].cost;
+    cost.record_bytes = plan.shards[i].record_bytes;
+    cost.seconds = plan.shards[i].seconds;
+    cost.features = counters[i];
+    // The file has columns of these names for the shard itself.
+    for (const char* name : {"units", "work", "record_bytes", "seconds"}) cost.features.erase(name);
+  }
+  return costs;
 }
 
 Status use_profile(std::vector<FitRun>& runs, const Plan& plan, const Profile& profile) {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <limits>
 #include <numeric>
 
 #include "furlong/base/text.h"
@@ -184,49 +183,6 @@ class Packing {
   Packed packed_;
 };
 
-// Units that need the same large items next to each other: each goes with the foreign item by which a shard
-// saves most, that is bytes times the copies that it would else be in. An item that everybody needs is in
-// every shard either way and tells nothing; one that few need is.
-std::vector<UnitIndex> order_by_items(const Profile& profile, std::span<const UnitIndex> order,
-                                      std::uint32_t shards) {
-  const ItemLists& lists = profile.touched ? *profile.touched : *profile.references;
-  std::vector<std::uint32_t> users(profile.items());
-  for (const UnitIndex unit : order)
-    for (const std::uint32_t item : lists.of(unit)) ++users[item];
-  const double share =
-      static_cast<double>(shards) / static_cast<double>(std::max<std::size_t>(1, order.size()));
-  const auto saves = [&](std::uint32_t item) {
-    const double count = users[item];
-    if (count < 2) return 0.0;
-    return (std::min(count, static_cast<double>(shards)) - std::max(1.0, count * share)) *
-           static_cast<double>(profile.item_bytes[item]);
-  };
-  constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  std::vector<std::uint32_t> anchor(profile.units(), kNone);
-  std::vector<std::uint32_t> first_user(profile.items(), kNone);
-  std::vector<std::uint32_t> place(profile.units());
-  for (std::uint32_t i = 0; i < order.size(); ++i) {
-    const UnitIndex unit = order[i];
-    double most = 0;
-    place[unit] = i;
-    for (const std::uint32_t item : lists.of(unit)) {
-      const double saved = saves(item);
-      if (saved <= most) continue;
-      most = saved;
-      anchor[unit] = item;
-    }
-    if (anchor[unit] != kNone && first_user[anchor[unit]] == kNone) first_user[anchor[unit]] = i;
-  }
-  // The groups in the order of their first units; a unit without an item is a group of its own.
-  const auto group = [&](UnitIndex unit) {
-    return anchor[unit] == kNone ? place[unit] : first_user[anchor[unit]];
-  };
-  std::vector<UnitIndex> sorted(order.begin(), order.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](UnitIndex a, UnitIndex b) { return group(a) < group(b); });
-  return sorted;
-}
-
 std::uint64_t cross_bytes(const Plan& plan) {
   std::uint64_t sum = 0;
   for (const PlanShard& shard : plan.shards) sum += shard.cross_bytes;
@@ -324,7 +280,7 @@ Result<PackOutcome> pack_profile(const Profile& profile, const PackRequest& requ
   if (other) {
     const std::uint32_t shards = best ? static_cast<std::uint32_t>(best->plan.shards.size())
                                       : static_cast<std::uint32_t>(plain.size() / 64 + 2);
-    FURLONG_CHECK(attempt(order_by_items(profile, plain, shards), OrderKind::sharing));
+    FURLONG_CHECK(attempt(internal::order_by_items(profile, plain, shards), OrderKind::sharing));
   }
   pace.end();
   return *std::move(best);

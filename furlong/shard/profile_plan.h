@@ -78,6 +78,10 @@ struct PackOutcome {
 /// there is nothing to cut by; `timeout` when stopped.
 Result<PackOutcome> pack_profile(const Profile& profile, const PackRequest& request);
 
+/// What costs_csv() takes, of a plan from a profile: predicted W, record bytes and seconds, and counters as
+/// features.
+std::map<ShardId, Cost> predicted_costs(const Plan& plan, std::span<const Counters> counters);
+
 struct BalanceRequest {
   std::uint32_t shards = 0;
   double imbalance = 0.05;  ///< each shard's weight is within this share of the mean, as far as units allow

@@ -104,6 +104,13 @@ class Limits {
   std::optional<std::size_t> seconds_column_;
 };
 
+/// Units that need the same large items next to each other, for about so many shards: each goes with the
+/// foreign item by which a shard saves most, that is bytes times the copies that it would else be in. An item
+/// that everybody needs is in every shard either way and tells nothing; one that few need is. The profile
+/// must have references or touched items.
+std::vector<UnitIndex> order_by_items(const Profile& profile, std::span<const UnitIndex> order,
+                                      std::uint32_t shards);
+
 /// Cost, seconds and record of a shard as Limits predicts them; kind as PackOutcome says.
 void set_cost(PlanShard& shard, const Cost& cost, bool predicted, bool measured);
 

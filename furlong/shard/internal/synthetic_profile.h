@@ -44,14 +44,14 @@ inline Profile make_profile(UnitIndex units, std::uint64_t seed) {
     state = seed + unit / kRun;
     const std::size_t subject = splitmix64(state) % kSubjects;
     // One item a unit: items have their unit's number.
-    p.item_bytes.push_back(library ? 4096 + random.below(256 << 10) : 512 + random.below(4096));
+    p.item_bytes.push_back(library ? 2048 + random.below(64 << 10) : 512 + random.below(8192));
     p.first_item.push_back(unit + 1);
     refers.clear();
     if (!libraries.empty()) {
       const std::uint64_t count = library ? random.below(3) : 2 + random.below(9);
       for (std::uint64_t i = 0; i < count; ++i) {
         const auto& local = subjects[subject];
-        refers.push_back(!local.empty() && random.uniform() < 0.7 ? zipf(local) : zipf(libraries));
+        refers.push_back(!local.empty() && random.uniform() < 0.9 ? zipf(local) : zipf(libraries));
       }
     }
     std::sort(refers.begin(), refers.end());

@@ -121,11 +121,11 @@ class Maker {
 
 }  // namespace
 
-Result<StoreReport> make_replay_store(const StoreRequest& request) {
+Result<StoreReport> make_replay_store(const StoreRequest& request, std::uint64_t most_item_bytes) {
   FURLONG_TRY(const Profile profile, read_profile(system_files(), request.input));
   double total = 0;
   for (const std::uint64_t bytes : profile.item_bytes) total += static_cast<double>(bytes);
-  const auto scale = static_cast<std::uint64_t>(total / static_cast<double>(kMostItemBytes)) + 1;
+  const auto scale = static_cast<std::uint64_t>(total / static_cast<double>(most_item_bytes)) + 1;
   FURLONG_TRY(StoreWriter writer, StoreWriter::create(request.out, std::string(kExecutorName),
                                                       kExecutorVersion, print_settings(scale)));
   Maker maker(profile, writer, request, scale);

@@ -88,7 +88,8 @@ class ReplayExecutor : public Executor {
 std::unique_ptr<Executor> make_executor() { return std::make_unique<ReplayExecutor>(); }
 
 ExecutorKind kind() {
-  return {std::string(kExecutorName), "a recorded profile (.fprof)", make_executor(), make_replay_store};
+  return {std::string(kExecutorName), "a recorded profile (.fprof)", make_executor(),
+          [](const StoreRequest& request) { return make_replay_store(request); }};
 }
 
 }  // namespace furlong::shard::replay

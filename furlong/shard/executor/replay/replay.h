@@ -20,8 +20,8 @@ std::unique_ptr<Executor> make_executor();
 /// where they would fill more than kMostItemBytes; a unit that failed is rejected again with the same words,
 /// one that nobody measured with that. Errors of read_profile() and of StoreWriter; `timeout` when stopped,
 /// with nothing left behind.
-Result<StoreReport> make_replay_store(const StoreRequest& request);
-inline constexpr std::uint64_t kMostItemBytes = 1u << 30;
+Result<StoreReport> make_replay_store(const StoreRequest& request,
+                                      std::uint64_t most_item_bytes = kMostItemBytes);
 
 /// For the list of all executors.
 ExecutorKind kind();
