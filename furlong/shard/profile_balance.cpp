@@ -270,16 +270,17 @@ std::vector<double> weights(const Profile& profile, const CounterTable& table,
   return weights;
 }
 
-// Runs of equal weight in plain order.
-std::vector<Part> plain_cut(std::span<const UnitIndex> members, const std::vector<double>& weights,
-                            Part parts) {
+// Runs of equal weight of an order, as the parts of `members`.
+std::vector<Part> run_cut(std::span<const UnitIndex> order, std::span<const UnitIndex> members,
+                          const std::vector<double>& weights, Part parts) {
   double sum = 0, before = 0;
-  for (const UnitIndex unit : members) sum += weights[unit];
-  std::vector<Part> cut;
-  for (const UnitIndex unit : members) {
-    cut.push_back(std::min(parts - 1, static_cast<Part>((before + weights[unit] / 2) / sum * parts)));
+  for (const UnitIndex unit : order) sum += weights[unit];
+  std::vector<Part> of_unit(weights.size()), cut;
+  for (const UnitIndex unit : order) {
+    of_unit[unit] = std::min(parts - 1, static_cast<Part>((before + weights[unit] / 2) / sum * parts));
     before += weights[unit];
   }
+  for (const UnitIndex unit : members) cut.push_back(of_unit[unit]);
   return cut;
 }
 

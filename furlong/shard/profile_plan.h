@@ -99,8 +99,9 @@ struct BalanceOutcome {
 };
 
 /// Exactly that many shards, none empty, of equal weight (W; own bytes where no unit was measured), with few
-/// cross bytes: Scotch's cut, then moves of single units that lessen the sum of the cross bytes itself.
-/// Deterministic. `invalid` for no shards or more than units.
+/// cross bytes: beginning from Scotch's cut (up to 100,000 units), from runs of the plain order, and of one
+/// that puts units next to each other which need the same items, single units move as long as the sum of the
+/// cross bytes falls; the best end is taken. Deterministic. `invalid` for no shards or more than units.
 Result<BalanceOutcome> balance_profile(const Profile& profile, const BalanceRequest& request);
 
 }  // namespace furlong::shard
