@@ -38,7 +38,7 @@ struct ProfileOutcome {
   std::uint32_t measured = 0;
 };
 
-/// The counters of a unit's cost are columns, and `distinct` (kDistinct): the executor's own where it counts
+/// The counters of a unit's cost are columns, and kDistinct: the executor's own where it counts
 /// one, else the items consulted, each once by its key. Where `seconds` is not asked for, store, executor and
 /// request fix every byte of the profile, and neither `workers` nor an interruption changes any. `timeout`
 /// when stopped, with the journal whole; `incompatible` for a store of another executor.

@@ -54,12 +54,13 @@ TEST_F(MakeProfileTest, HoldsWhatEachUnitCostsByItself) {
   EXPECT_EQ(p.executor, "synthetic");
   EXPECT_TRUE(p.isolated);
   EXPECT_THAT(p.names, ElementsAre("head", "a", "b"));
-  EXPECT_THAT(p.features, ElementsAre("distinct", "rows", "steps"));
+  EXPECT_THAT(p.features, ElementsAre("distinct_work", "rows", "steps"));
   EXPECT_THAT(p.work, ElementsAre(5, 3 + 5 + 8, 2))
       << "the head is loaded by each that consults it; 4 rows are 8";
   EXPECT_THAT(p.record_bytes, ElementsAre(107, 20 + 100 + 4 * synthetic::kRowBytes, 0));
   EXPECT_THAT(p.counters[*p.feature("steps")], ElementsAre(0, 4, 0));
-  EXPECT_THAT(p.counters[*p.feature("distinct")], ElementsAre(1, 2, 1)) << "items consulted, by their keys";
+  EXPECT_THAT(p.counters[*p.feature("distinct_work")], ElementsAre(1, 2, 1))
+      << "items consulted, by their keys";
   EXPECT_THAT(p.references->of(2), ElementsAre(0)) << "b refers to the head";
   EXPECT_THAT(p.touched->of(2), ElementsAre(2)) << "and does not consult it";
   EXPECT_THAT(p.touched->of(1), ElementsAre(0, 1));

@@ -17,7 +17,7 @@ namespace furlong::shard {
 
 inline constexpr int kProfileVersion = 2, kOldestProfileVersion = 1;
 /// The count of distinct work after memoisation by hashed keys (make_profile).
-inline constexpr std::string_view kDistinct = "distinct";
+inline constexpr std::string_view kDistinct = "distinct_work";
 
 /// One list of item numbers a unit, flat.
 struct ItemLists {

@@ -311,7 +311,7 @@ TEST(Pack, IsDeterministicAndNeverBelowTheBound) {
     model.work = {TermSum{100, {{"rows", TermForm::nlogn, 8}, {"item_bytes", TermForm::linear, 2}}}, {}};
     model.memory = {Line{1e6, 1}, {}};
     const PackRequest request{
-        .sizing = {.budget_bytes = 12'000'000}, .model = model, .caps = {{"distinct", 9000}}};
+        .sizing = {.budget_bytes = 12'000'000}, .model = model, .caps = {{"distinct_work", 9000}}};
     const PackOutcome one = pack(p, request), two = pack(p, request);
     EXPECT_EQ(print_plan(one.plan), print_plan(two.plan));
     EXPECT_GE(one.plan.shards.size(), one.lower_bound);

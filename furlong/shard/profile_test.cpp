@@ -27,7 +27,7 @@ Profile sample() {
   p.states = {UnitState::measured, UnitState::measured, UnitState::failed, UnitState::unknown};
   p.work = {12.5, 3, 0, 0};
   p.record_bytes = {4096, 100, 0, 0};
-  p.features = {"distinct", "rows"};
+  p.features = {"distinct_work", "rows"};
   p.counters = {{2, 1, 0, 0}, {96, 0, 0, 0}};
   p.first_item = {0, 2, 3, 4, 4};
   p.item_bytes = {10, 20, 30, 40};
@@ -205,9 +205,9 @@ TEST(Profile, ContradictionsAreNamed) {
   EXPECT_THAT(why([](Profile& p) { p.failed.clear(); }), HasSubstr("1 units failed, and 0 say why"));
   EXPECT_THAT(why([](Profile& p) { p.failed[0].unit = 1; }),
               HasSubstr("unit 1 cannot be among those that failed"));
-  EXPECT_THAT(why([](Profile& p) { p.features = {"rows", "distinct"}; }),
-              HasSubstr("do not ascend at 'distinct'"));
-  EXPECT_THAT(why([](Profile& p) { p.features = {"distinct", "work"}; }),
+  EXPECT_THAT(why([](Profile& p) { p.features = {"rows", "distinct_work"}; }),
+              HasSubstr("do not ascend at 'distinct_work'"));
+  EXPECT_THAT(why([](Profile& p) { p.features = {"distinct_work", "work"}; }),
               HasSubstr("may not be named 'work'"));
   EXPECT_THAT(why([](Profile& p) { p.first_item = {0, 2, 3, 4, 5}; }),
               HasSubstr("are not the 4 items there are"));

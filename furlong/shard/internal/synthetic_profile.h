@@ -21,7 +21,7 @@ inline Profile make_profile(UnitIndex units, std::uint64_t seed) {
   p.store = blake2b_256(fmt::format("synthetic profile {} {}", units, seed));
   p.executor = "synthetic";
   p.executor_version = 1;
-  p.features = {"distinct", "rows"};
+  p.features = {"distinct_work", "rows"};
   p.counters.resize(2);
   p.references.emplace();
   p.touched.emplace();

@@ -51,7 +51,7 @@ TEST(MetamathRecord, WorkIsTheSumOverTables) {
     work += width * static_cast<double>(rows) * std::log2(std::max<double>(static_cast<double>(rows), 2));
   }
   EXPECT_DOUBLE_EQ(made.cost().work, work);
-  EXPECT_EQ(made.cost().features.at("distinct"), distinct);
+  EXPECT_EQ(made.cost().features.at("distinct_work"), distinct);
   EXPECT_GT(work, 0);
 }
 
