@@ -17,10 +17,10 @@ inline constexpr int kExecutorVersion = 1;
 std::unique_ptr<Executor> make_executor();
 
 inline constexpr std::uint64_t kMostItemBytes = 1u << 30;
-/// A store of the units of a profile (`input`). Items have the recorded sizes, all divided by one number where
-/// they would fill more than `most_item_bytes`; a unit that failed is rejected again with the same words, one
-/// that nobody measured with that. Errors of read_profile() and of StoreWriter; `timeout` when stopped, with
-/// nothing left behind.
+/// A store of the units of a profile (`input`). Items have the recorded sizes, all divided by one number
+/// where they would fill more than `most_item_bytes`; a unit that failed is rejected again with the same
+/// words, one that nobody measured with that. Errors of read_profile() and of StoreWriter; `timeout` when
+/// stopped, with nothing left behind.
 Result<StoreReport> make_replay_store(const StoreRequest& request,
                                       std::uint64_t most_item_bytes = kMostItemBytes);
 
