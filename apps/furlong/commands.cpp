@@ -4,11 +4,30 @@ namespace furlong::app {
 
 const std::vector<CommandSpec>& commands() {
   static const std::vector<CommandSpec> list{
-      race_command(),        devices_command(),         doctor_command(),           init_command(),
-      export_command(),      knobs_list_command(),      knobs_show_command(),       knobs_lint_command(),
-      pack_make_command(),   pack_show_command(),       pack_verify_command(),      pack_sign_command(),
-      pack_keygen_command(), quarantine_list_command(), quarantine_clear_command(), completion_command(),
-      version_command(),     trial_command(),           help_pages_command(),
+      race_command(),
+      devices_command(),
+      doctor_command(),
+      init_command(),
+      export_command(),
+      knobs_list_command(),
+      knobs_show_command(),
+      knobs_lint_command(),
+      pack_make_command(),
+      pack_show_command(),
+      pack_verify_command(),
+      pack_sign_command(),
+      pack_keygen_command(),
+      shard_store_command(),
+      shard_plan_command(),
+      shard_check_command(),
+      run_command(),
+      quarantine_list_command(),
+      quarantine_clear_command(),
+      completion_command(),
+      version_command(),
+      shard_job_command(),
+      trial_command(),
+      help_pages_command(),
   };
   return list;
 }

@@ -18,10 +18,15 @@ CommandSpec pack_show_command();
 CommandSpec pack_verify_command();
 CommandSpec pack_sign_command();
 CommandSpec pack_keygen_command();
+CommandSpec shard_store_command();
+CommandSpec shard_plan_command();
+CommandSpec shard_check_command();
+CommandSpec run_command();
 CommandSpec quarantine_list_command();
 CommandSpec quarantine_clear_command();
 CommandSpec completion_command();
 CommandSpec version_command();
+CommandSpec shard_job_command();   // hidden: a prefix's job, for its peak
 CommandSpec trial_command();       // hidden: the trial process of a race
 CommandSpec help_pages_command();  // hidden: writes docs/cli
 

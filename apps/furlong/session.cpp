@@ -197,4 +197,15 @@ Result<ProgramFromJson> program_from_json(const Json& json) {
   return out;
 }
 
+std::filesystem::path default_key_file() { return config_folder() / "signing-key"; }
+
+Result<KeyPair> read_signing_key(const std::filesystem::path& file) {
+  FURLONG_TRY(const std::string text, as_input(system_files().read(file, 4096)));
+  auto seed = from_hex(trim(text));
+  if (!seed)
+    return Error(std::move(seed).error())
+        .with(fmt::format("{}: not a signing key (furlong pack keygen)", file.string()));
+  return KeyPair::from_seed(*seed);
+}
+
 }  // namespace furlong::app

@@ -2,6 +2,7 @@
 // What several commands share: the registry, opening a program and binding it to a device, reading JSON
 // requests.
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "apps/furlong/command.h"
 #include "furlong/base/json_fwd.h"
+#include "furlong/base/sign.h"
 #include "furlong/device/registry.h"
 #include "furlong/program/instance.h"
 #include "furlong/program/pack.h"
@@ -44,6 +46,11 @@ std::string absent_mend(device::Driver& driver);
 /// in.
 Result<std::shared_ptr<const program::Program>> open_trusted(program::ProgramRequest& request,
                                                              const device::Facts& facts, bool allow_unsigned);
+
+/// config_folder()/signing-key
+std::filesystem::path default_key_file();
+/// A secret key that `furlong pack keygen` wrote.
+Result<KeyPair> read_signing_key(const std::filesystem::path& file);
 
 /// state_folder()/quarantine.sqlite
 Result<race::Quarantine> open_quarantine();

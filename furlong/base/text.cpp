@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -239,6 +240,30 @@ std::string human_bytes(std::uint64_t bytes) {
   std::string number = fmt::format("{:.1f}", value);
   if (number.ends_with(".0")) number.resize(number.size() - 2);
   return fmt::format("{} {}", number, units[unit]);
+}
+
+Result<std::uint64_t> parse_bytes(std::string_view text, std::uint64_t bare_unit) {
+  const auto bad = [&] {
+    return fail(Code::invalid, "'{}' is no amount of memory, such as 512M or 1.5G", text);
+  };
+  std::string_view number = trim(text);
+  const std::size_t end = number.find_last_of("0123456789.");
+  if (end == number.npos) return bad();
+  std::string unit;
+  for (const char c : trim(number.substr(end + 1))) unit += static_cast<char>(std::tolower(c));
+  number = number.substr(0, end + 1);
+  auto scale = static_cast<double>(bare_unit);
+  if (!unit.empty()) {
+    static constexpr std::string_view prefixes = "bkmgtpe";
+    const std::size_t power = prefixes.find(unit.front());
+    const std::string_view rest = std::string_view(unit).substr(1);
+    const bool known = power == 0 ? rest.empty() : rest.empty() || rest == "b" || rest == "ib";
+    if (power == prefixes.npos || !known) return bad();
+    scale = std::pow(1024.0, static_cast<double>(power));
+  }
+  const auto value = parse_number(number);
+  if (!value || !(*value >= 0) || !(*value * scale < 9.2e18)) return bad();
+  return static_cast<std::uint64_t>(std::llround(*value * scale));
 }
 
 TextPosition position_at(std::string_view text, std::size_t offset) {

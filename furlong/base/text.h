@@ -42,6 +42,9 @@ std::string without_controls(std::string_view text);
 std::string html_escape(std::string_view text);
 /// "1.5 GiB", "16 MiB", "12 B".
 std::string human_bytes(std::uint64_t bytes);
+/// What people type: "1.5G", "512 MiB", "65536 B"; powers of 1024 whatever the spelling. A bare number counts
+/// `bare_unit` bytes. `invalid` for anything else, for nothing, and from 2^63 on.
+Result<std::uint64_t> parse_bytes(std::string_view text, std::uint64_t bare_unit = 1);
 /// Where `offset` stands in `text`: 1-based line and column.
 struct TextPosition {
   int line = 1;

@@ -127,4 +127,22 @@ TEST(Text, PositionAt) {
 }
 
 }  // namespace
+TEST(Text, AmountsOfMemory) {
+  EXPECT_EQ(*parse_bytes("12"), 12u);
+  EXPECT_EQ(*parse_bytes("2", 1u << 30), 2ull << 30);
+  EXPECT_EQ(*parse_bytes("512M", 1u << 30), 512ull << 20);
+  EXPECT_EQ(*parse_bytes("1.5GiB"), 3ull << 29);
+  EXPECT_EQ(*parse_bytes(" 16 kb "), 16384u);
+  EXPECT_EQ(*parse_bytes("7 B"), 7u);
+  EXPECT_EQ(*parse_bytes("0"), 0u);
+  for (const char* text : {"", "G", "-1", "1x", "1 GiBi", "bB", "1.2.3M", "nan", "9e99", "8E", "1 2"}) {
+    const auto bytes = parse_bytes(text);
+    ASSERT_FALSE(bytes) << text;
+    EXPECT_EQ(bytes.error().code(), Code::invalid);
+    EXPECT_NE(bytes.error().text().find(text), std::string::npos);
+  }
+  for (const std::uint64_t bytes : {0ull, 17ull, 1024ull, 3ull << 19, 5ull << 30})  // what is printed is read
+    EXPECT_EQ(*parse_bytes(human_bytes(bytes)), bytes);
+}
+
 }  // namespace furlong

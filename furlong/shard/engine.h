@@ -1,6 +1,6 @@
 #pragma once
-// Where the jobs of a plan run: engine/local (this machine), engine/slurm. An engine only sees to it that each
-// job is carried out somewhere; what counts as done is in the receipt cache alone (furlong/shard/run.h).
+// Where the jobs of a plan run: engine/local (this machine), engine/slurm. An engine only sees to it that
+// each job is carried out somewhere; what counts as done is in the receipt cache alone (furlong/shard/run.h).
 
 #include <cstdint>
 #include <functional>
@@ -43,10 +43,10 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;
-  /// Carries the tasks out, in this order as far as they are admitted. `ended` is told of each that was begun,
-  /// one at a time; where it returns false nothing more is begun. Returns when nothing is at work any more. An
-  /// Error is the engine's own (no process, no scheduler), `timeout` when stopped; that of a task is in its
-  /// TaskEnd.
+  /// Carries the tasks out, in this order as far as they are admitted. `ended` is told of each that was
+  /// begun, one at a time; where it returns false nothing more is begun. Returns when nothing is at work any
+  /// more. An Error is the engine's own (no process, no scheduler), `timeout` when stopped; that of a task is
+  /// in its TaskEnd.
   virtual Status run(std::span<const EngineTask> tasks, const EngineOptions& options,
                      const std::function<bool(const TaskEnd&)>& ended) = 0;
 };

@@ -57,7 +57,7 @@ struct JobOptions {
 struct JobResult {
   Receipt receipt;
   Cost check;  ///< of the prefix, as a Record would tell
-  Cost job;    ///< of the whole
+  Cost job;    ///< of the whole; peak_bytes where the executor knows better than its process (a child's)
 };
 
 struct VerifyOptions {

@@ -148,12 +148,18 @@ Status Journal::sync() {
   return {};
 }
 
-Digest Journal::digest() const {
+Digest Journal::digest(const std::string& scope) const {
   const std::scoped_lock lock(mutex_);
   Hasher hasher;
   hasher.add_field("furlong shard journal 1").add_field(identity_);
-  for (const auto& [place, value] : findings_)
+  const auto foreign = [&](const std::string& kind) {
+    const std::size_t blank = kind.find(' ');
+    return blank != std::string::npos && kind.substr(blank + 1) != scope;
+  };
+  for (const auto& [place, value] : findings_) {
+    if (foreign(place.first)) continue;
     hasher.add_field(place.first).add_field(place.second).add_field(value);
+  }
   return hasher.finish();
 }
 

@@ -37,8 +37,9 @@ class Journal {
   Status add(const std::string& kind, const std::string& key, const std::string& value);
   /// On the disk.
   Status sync();
-  /// Over identity and findings, in no order: two workers that swapped lines change nothing.
-  Digest digest() const;
+  /// Over identity and findings, in no order: two workers that swapped lines change nothing. A kind of two
+  /// words is the finding of one scope, the second word: those of other scopes than `scope` are left out.
+  Digest digest(const std::string& scope = "") const;
   std::size_t size() const;
   /// Bytes of a torn end that were dropped when it was opened.
   std::size_t dropped_bytes() const { return dropped_bytes_; }

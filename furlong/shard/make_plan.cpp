@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "furlong/base/json.h"
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/memory.h"
 #include "furlong/base/text.h"
+#include "furlong/shard/internal/independent_record.h"
+#include "furlong/shard/receipt_cache.h"
 #include "furlong/stats/least_squares.h"
 
 namespace furlong::shard {
@@ -23,9 +26,13 @@ PrefixJob prefix_job_here(std::shared_ptr<const Store> store, const Executor& ex
     }
     const KeyPair key = KeyPair::generate();  // for a receipt that nobody keeps
     const JobOptions options{.record_cap_bytes = 0, .memory_bytes = 0, .signer = &key, .stop = stop};
+    const OwnMemoryWatch memory;
     FURLONG_TRY(JobResult result, executor.run(store->settings(), claim, list, *items, options));
+    // All that run_shard() does but keep it: what a job takes is what its process takes.
+    FURLONG_CHECK(executor.verify(store->settings(), claim, list, *items, result.receipt, {1, 1, stop}));
+    const std::string bytes = print_receipt(result.receipt);
     Cost cost = result.check;
-    cost.peak_bytes = result.job.peak_bytes != 0 ? result.job.peak_bytes : peak_resident_bytes();
+    cost.peak_bytes = result.job.peak_bytes != 0 ? result.job.peak_bytes : memory.peak_bytes();
     return cost;
   };
 }
@@ -172,6 +179,11 @@ std::string identity(const Store& store, const Executor& executor, const PlanReq
   json["store"] = store.digest().hex();
   json["executor"] = executor.name();
   json["executor_version"] = executor.version();
+  json["order"] = order_name(order.kind);
+  json["seed"] = request.seed;
+  json["chunk_units"] = request.chunk_units;
+  json["units"] = order.order.size();
+  if (executor.independent()) return json_line(json);  // what units cost serves every budget
   const Sizing& s = request.sizing;
   json["budget_bytes"] = s.budget_bytes;
   json["budget_seconds"] = s.budget_seconds;
@@ -182,10 +194,6 @@ std::string identity(const Store& store, const Executor& executor, const PlanReq
   json["ram_per_work"] = s.ram_per_work;
   json["base_seconds"] = s.base_seconds;
   json["seconds_per_work"] = s.seconds_per_work;
-  json["order"] = order_name(order.kind);
-  json["seed"] = request.seed;
-  json["chunk_units"] = request.chunk_units;
-  json["units"] = order.order.size();
   return json_line(json);
 }
 
@@ -213,6 +221,55 @@ class Stopwatch {
  private:
   std::int64_t since_ns_ = system_clock().now_ns();
 };
+
+}  // namespace
+
+namespace {
+
+// Of the cut: a segment that fills less of it was ended by its chunk's end, or by a unit that is large.
+constexpr double kLooseFill = 0.9;
+
+double fill(const Sizing& sizing, const Cost& cost) {
+  const auto share = [&](double taken, double base, double budget) {
+    const double room = sizing.usable * budget - base;
+    return budget > 0 && room > 0 ? (taken - base) / room : 0;
+  };
+  return std::max(share(sizing.predicted_bytes(cost), static_cast<double>(sizing.base_bytes),
+                        static_cast<double>(sizing.budget_bytes)),
+                  share(sizing.predicted_seconds(cost), sizing.base_seconds, sizing.budget_seconds));
+}
+
+// The borders of chunks leave segments that are not full: their units are scanned once more, as one chunk.
+Result<std::vector<Segment>> fill_loose(const std::shared_ptr<const Store>& store, const Executor& executor,
+                                        std::vector<Segment> segments, ScanOptions options,
+                                        Journal& journal) {
+  std::vector<Segment> full;
+  std::vector<UnitIndex> loose;
+  std::size_t count = 0;
+  for (Segment& segment : segments) {
+    if (segment.alone || fill(options.sizing, segment.cost) >= kLooseFill) {
+      full.push_back(std::move(segment));
+      continue;
+    }
+    loose.insert(loose.end(), segment.units.begin(), segment.units.end());
+    ++count;
+  }
+  if (count < 2) {
+    for (Segment& segment : segments)
+      if (!segment.units.empty()) full.push_back(std::move(segment));  // the one that was left
+    return full;
+  }
+  options.chunk_units = static_cast<std::uint32_t>(loose.size());
+  options.findings = "loose";
+  options.fail_fast = true;  // each of them was executed before
+  FURLONG_TRY(ScanResult scanned, scan(store, executor, loose, options, journal));
+  if (!scanned.complete)
+    return fail(Code::mismatch, "unit {} failed, and had not before: {}", scanned.failed.front().unit,
+                scanned.failed.front().why);
+  full.insert(full.end(), std::make_move_iterator(scanned.segments.begin()),
+              std::make_move_iterator(scanned.segments.end()));
+  return full;
+}
 
 }  // namespace
 
@@ -248,6 +305,15 @@ Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor
   if (sizing.record_cap_bytes == 0 && sizing.budget_bytes != 0)
     sizing.record_cap_bytes = sizing.budget_bytes - sizing.base_bytes;
 
+  outcome.workers = request.workers;
+  outcome.workers_text = fmt::format("{}, as asked for", request.workers);
+  if (request.workers == 0) {
+    ChosenWorkers chosen = choose_workers(request.box_bytes != 0 ? request.box_bytes : total_memory_bytes(),
+                                          sizing.record_cap_bytes, std::thread::hardware_concurrency());
+    outcome.workers = chosen.workers;
+    outcome.workers_text = std::move(chosen.text);
+  }
+
   Plan& plan = outcome.plan;
   plan.store = store->digest();
   plan.executor = executor.name();
@@ -260,7 +326,7 @@ Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor
   Stopwatch watch;
   ScanOptions scanning;
   scanning.sizing = sizing;
-  scanning.workers = request.workers;
+  scanning.workers = outcome.workers;
   scanning.fail_fast = request.fail_fast;
   scanning.chunk_units = request.chunk_units;
   scanning.stop = request.stop;
@@ -271,11 +337,20 @@ Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor
   plan.failed = std::move(scanned.failed);
   outcome.complete = scanned.complete;
   if (!outcome.complete) return outcome;
+  if (request.merge) {
+    FURLONG_TRY(scanned.segments,
+                fill_loose(store, executor, std::move(scanned.segments), scanning, *journal));
+    std::vector<std::size_t> place(store->unit_count());
+    for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+    std::ranges::sort(scanned.segments, {},
+                      [&](const Segment& segment) { return place[segment.units.front()]; });
+    outcome.fill_seconds = watch.seconds();
+  }
 
   std::vector<PricedShard> shards;
   for (Segment& segment : scanned.segments)
     shards.push_back({std::move(segment.units), segment.cost, segment.alone});
-  const PriceOptions pricing{sizing, request.workers, request.stop, request.progress};
+  const PriceOptions pricing{sizing, outcome.workers, request.stop, request.progress};
   FURLONG_CHECK(price_shards(store, executor, shards, pricing, *journal));
   outcome.price_seconds = watch.seconds();
   if (request.merge) {
@@ -297,7 +372,7 @@ Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor
     plan.shards.push_back(std::move(shard));
   }
   complete_plan(plan, sharing);
-  if (!request.journal.empty()) plan.journal = journal->digest();
+  if (!request.journal.empty()) plan.journal = journal->digest(journal_scope(executor, sizing));
   return outcome;
 }
 

@@ -19,8 +19,8 @@ namespace furlong::shard {
 /// Executes the job of some units and tells what it cost; peak_bytes of the process that ran it must be
 /// known.
 using PrefixJob = std::function<Result<Cost>(std::span<const UnitIndex>)>;
-/// In this process: the peak is this process's highest so far, which is the prefix's own as long as prefixes
-/// grow, and errs upward.
+/// In this process: its peak is what an executor that does not measure its own leaves to be seen, all of this
+/// process's memory while the job ran.
 PrefixJob prefix_job_here(std::shared_ptr<const Store> store, const Executor& executor, std::stop_token stop);
 
 /// One measured prefix.
@@ -51,7 +51,8 @@ struct PlanRequest {
   CostKind cost_kind = CostKind::work;
   std::optional<OrderKind> order;  ///< absent: the better one
   std::uint64_t seed = 1;
-  unsigned workers = 1;
+  unsigned workers = 1;         ///< 0: choose_workers()
+  std::uint64_t box_bytes = 0;  ///< memory that they share; 0: this machine's
   bool fail_fast = true;
   bool merge = true;
   std::uint32_t chunk_units = 0;  ///< ScanOptions
@@ -70,8 +71,10 @@ struct PlanOutcome {
   OrderChoice order;           ///< measures are 0 where none were made
   std::optional<PrefixFit> fit;
   MergeReport merging;
-  double scan_seconds = 0, price_seconds = 0, merge_seconds = 0;  ///< wall time
-  std::size_t segments = 0;                                       ///< before merging
+  double scan_seconds = 0, fill_seconds = 0, price_seconds = 0, merge_seconds = 0;  ///< wall time
+  std::size_t segments = 0;                                                         ///< before merging
+  unsigned workers = 1;
+  std::string workers_text;  ///< how many, and why
 };
 
 /// The same store, request and journal give the same plan, byte for byte.

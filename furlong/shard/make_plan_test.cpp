@@ -167,15 +167,16 @@ TEST_F(MakePlanTest, APlanOfASliceFailsTheGateByName) {
 
 TEST_F(MakePlanTest, WithNothingFittedThreePrefixesTellBaseAndMemoryPerWork) {
   make(400, false);
-  request_.sizing = {.budget_bytes = 64 * kMiB};
-  executor_.hooks.peak_bytes = [](const Cost& cost) {  // a job of 5 MiB and 1000 bytes per W
-    return 5 * kMiB + static_cast<std::uint64_t>(1000 * cost.work) + cost.record_bytes;
+  constexpr std::uint64_t kGiB = 1024 * kMiB;  // above what this process itself takes
+  request_.sizing = {.budget_bytes = 64 * kGiB};
+  executor_.hooks.peak_bytes = [](const Cost& cost) {  // a job of 5 GiB and 1000 bytes per W
+    return 5 * kGiB + static_cast<std::uint64_t>(1000 * cost.work) + cost.record_bytes;
   };
   const PlanOutcome outcome = good();
   ASSERT_TRUE(outcome.fit);
   ASSERT_EQ(outcome.fit->prefixes.size(), 3u);
   EXPECT_LT(outcome.fit->prefixes[0].work, outcome.fit->prefixes[2].work);
-  EXPECT_NEAR(static_cast<double>(outcome.plan.sizing.base_bytes), 5.0 * kMiB, 4);
+  EXPECT_NEAR(static_cast<double>(outcome.plan.sizing.base_bytes), 5.0 * kGiB, 4);
   EXPECT_NEAR(outcome.plan.sizing.ram_per_work, 1000, 0.01);
   EXPECT_TRUE(outcome.plan.sizing.fitted);
   EXPECT_THAT(outcome.fit->text(), HasSubstr("nothing was fitted yet: from 3 prefixes"));

@@ -8,9 +8,9 @@
 #include "furlong/base/text.h"
 #include "furlong/shard/internal/cost_json.h"
 #include "furlong/shard/internal/key_hash.h"
-#include "furlong/shard/internal/pace.h"
 #include "furlong/shard/internal/tasks.h"
 #include "furlong/shard/journal.h"
+#include "furlong/shard/pace.h"
 #include "furlong/shard/scan.h"
 
 namespace furlong::shard {

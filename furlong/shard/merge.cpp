@@ -5,8 +5,8 @@
 #include <mutex>
 #include <set>
 
-#include "furlong/shard/internal/pace.h"
 #include "furlong/shard/internal/tasks.h"
+#include "furlong/shard/pace.h"
 #include "furlong/shard/scan.h"
 
 namespace furlong::shard {
@@ -96,6 +96,7 @@ class Merging {
   std::vector<std::size_t> place_;
   std::set<std::pair<Name, Name>> refused_;
   MergeReport report_;
+  std::uint32_t refused_in_a_row_ = 0;
 };
 
 // Bytes of the items that two shards both use: refer to, or own while the other refers to them.
@@ -125,6 +126,7 @@ std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> Merging::shared() c
 bool Merging::plausible(const PricedShard& a, const PricedShard& b) const {
   if (a.alone || b.alone) return false;
   const Sizing& s = options_.sizing;
+  if (executor_.independent()) return !s.reaches_cut(executor_.join(a.cost, b.cost));
   const auto fits = [&](double sum, double budget, double base) {
     return budget <= 0 || sum - 2 * base <= kMergeSumLimit * (s.usable * budget - base);
   };
@@ -204,10 +206,12 @@ Status Merging::attempt(const std::vector<Pair>& pairs) {
     ++report_.attempts;
     if (!trials[i].cost) {
       ++report_.refused;
+      ++refused_in_a_row_;
       refused_.insert({name(pairs[i].a), name(pairs[i].b)});
       continue;
     }
     ++report_.merged;
+    refused_in_a_row_ = 0;
     shards_[pairs[i].a].units = std::move(trials[i].units);
     shards_[pairs[i].a].cost = *trials[i].cost;
     gone.insert(pairs[i].b);
@@ -225,7 +229,7 @@ Status Merging::attempt(const std::vector<Pair>& pairs) {
 Result<MergeReport> Merging::run() {
   for (; report_.passes < kMostMergePasses; ++report_.passes) {
     const std::vector<Pair> pairs = candidates();
-    if (pairs.empty()) {
+    if (pairs.empty() || refused_in_a_row_ >= kMostRefusals) {
       report_.fixpoint = true;
       break;
     }

@@ -35,15 +35,18 @@ Status price_shards(const std::shared_ptr<const Store>& store, const Executor& e
 /// A pass tries as many pairs as are disjoint, those of the next pass follow from what fitted. It is as good
 /// as always over earlier: no pair is tried twice, and each pass either merges or uses up pairs.
 inline constexpr int kMostMergePasses = 64;
-/// Pairs whose costs together would take more than this share of the usable headroom are not tried.
+/// Pairs whose costs together would take more than this share of the usable headroom are not tried, where
+/// units' costs depend on each other; where they do not, the joined cost is known, and those that fit are.
 inline constexpr double kMergeSumLimit = 1.5;
+/// After as many refusals in a row no more pairs are tried: each costs as much as a scan of what it joins.
+inline constexpr std::uint32_t kMostRefusals = 32;
 /// Besides its neighbours a shard is tried with as many others, those that share most bytes with it.
 inline constexpr std::size_t kMergePartners = 4;
 
 struct MergeReport {
   int passes = 0;
   std::uint32_t attempts = 0, merged = 0, refused = 0;
-  bool fixpoint = false;  ///< no untried pair is left
+  bool fixpoint = false;  ///< no untried pair is left, or kMostRefusals were reached
 };
 
 /// Merges neighbours, and pairs that share bytes, while the merged shard's cold cost stays below the cut.

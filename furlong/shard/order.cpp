@@ -7,9 +7,9 @@
 
 #include "furlong/base/text.h"
 #include "furlong/shard/internal/key_hash.h"
-#include "furlong/shard/internal/pace.h"
 #include "furlong/shard/internal/scotch.h"
 #include "furlong/shard/internal/sharing_graph.h"
+#include "furlong/shard/pace.h"
 
 namespace furlong::shard {
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "furlong/shard/internal/pace.h"
 #include "furlong/shard/internal/scotch.h"
 #include "furlong/shard/internal/store_fixture.h"
 #include "furlong/shard/internal/synthetic.h"
+#include "furlong/shard/pace.h"
 
 namespace furlong::shard {
 namespace {

@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "furlong/base/text.h"
-#include "furlong/shard/internal/pace.h"
 #include "furlong/shard/internal/profile_counts.h"
 #include "furlong/shard/make_plan.h"
+#include "furlong/shard/pace.h"
 
 // Packing: a few shards are open at once; a unit goes into the one where it adds fewest bytes and that has
 // room, and a new one is opened only where none has. Which open shards have an item is a bit mask a item, so

@@ -39,8 +39,10 @@ class ReceiptCache {
   Result<std::optional<ReceiptEntry>> find(const Digest& claim) const;
   /// `unavailable`: it is gone; `corrupt`: its bytes are not those of its address.
   Result<Receipt> receipt(const ReceiptEntry& entry) const;
-  /// Receipt first, entry second, each on the disk before the next begins. The caller has verified it.
-  Result<ReceiptEntry> add(const Receipt& receipt, const Cost& check, const Cost& job) const;
+  /// On the disk once it returns; its address. The caller has verified it.
+  Result<Digest> put(const Receipt& receipt) const;
+  /// After put(): from now on the claim is carried out.
+  Status add(const ReceiptEntry& entry) const;
 
   std::filesystem::path entry_file(const Digest& claim) const;
   std::filesystem::path receipt_file(const Digest& address) const;

@@ -27,9 +27,9 @@ struct RunContext {
 };
 
 /// The gate before anything runs: the plan is of this store and executor, each unit is in exactly one shard,
-/// and where the executor rests on earlier units no unit refers to a later one. `invalid`, `mismatch`,
-/// `incompatible` name what is wrong.
-Status check_gate(const RunContext& context);
+/// and where the executor rests on earlier units no unit refers to a later one (with `only`: none of that
+/// shard). `invalid`, `mismatch`, `incompatible` name what is wrong.
+Status check_gate(const RunContext& context, const PlanShard* only = nullptr);
 
 /// The claim that a shard's job carries out, rebuilt from the store.
 Result<Digest> claim_digest(const RunContext& context, const PlanShard& shard);
@@ -75,11 +75,13 @@ struct RunReport {
   std::vector<ShardOutcome> shards;  ///< in the plan's order
   std::size_t kept = 0, done = 0, failed = 0, pending = 0;
   double seconds = 0;
+  bool stopped = false;  ///< all that was finished is in the cache
   /// Every shard of the plan is settled: the cover is disjoint, every receipt verified and bound.
   bool complete() const { return failed == 0 && pending == 0; }
 };
 
-/// `timeout` when stopped, with all that was finished in the cache.
+/// What is settled is kept, the rest goes to the engine. An Error of the engine itself loses nothing that was
+/// finished: it is in the cache.
 Result<RunReport> run_plan(const RunContext& context, Engine& engine, const RunRequest& request);
 
 /// One receipt over a whole plan, for whoever has store and receipts: its root is that of the plan's

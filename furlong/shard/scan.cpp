@@ -7,10 +7,10 @@
 
 #include "furlong/base/json.h"
 #include "furlong/base/text.h"
-#include "furlong/shard/internal/cost_json.h"
+#include "furlong/shard/cost_json.h"
 #include "furlong/shard/internal/independent_record.h"
-#include "furlong/shard/internal/pace.h"
 #include "furlong/shard/internal/tasks.h"
+#include "furlong/shard/pace.h"
 
 namespace furlong::shard {
 
@@ -19,12 +19,30 @@ std::uint32_t chunk_units(std::size_t units) {
   return static_cast<std::uint32_t>(std::max(kLeast, (units + kChunks - 1) / kChunks));
 }
 
+namespace {
+
+constexpr double kBoxShare = 0.70, kBoxReserve = 10.0 * (1u << 30);
+
+unsigned records_in(double bytes, std::uint64_t cap_bytes) {
+  return static_cast<unsigned>(std::clamp(std::floor(bytes / static_cast<double>(cap_bytes)), 1.0, 1024.0));
+}
+
+}  // namespace
+
 unsigned scan_workers(std::uint64_t box_bytes, std::uint64_t cap_bytes) {
-  constexpr double kShare = 0.70, kReserve = 10.0 * (1u << 30);
   if (cap_bytes == 0) return 1;
-  const double workers =
-      std::floor((kShare * static_cast<double>(box_bytes) - kReserve) / static_cast<double>(cap_bytes));
-  return static_cast<unsigned>(std::clamp(workers, 1.0, 1024.0));
+  return records_in(kBoxShare * static_cast<double>(box_bytes) - kBoxReserve, cap_bytes);
+}
+
+ChosenWorkers choose_workers(std::uint64_t box_bytes, std::uint64_t cap_bytes, unsigned cores) {
+  if (cap_bytes == 0) return {1, "1, since nothing bounds a record"};
+  const double share = kBoxShare * static_cast<double>(box_bytes);
+  const bool small = share < 2 * kBoxReserve;
+  const unsigned held = small ? records_in(share / 2, cap_bytes) : scan_workers(box_bytes, cap_bytes);
+  const unsigned workers = std::clamp(held, 1u, std::max(1u, cores));
+  return {workers, fmt::format("{}: {} of a box of {} hold {} records of {}, and there are {} cores", workers,
+                               small ? "35%" : "70% less 10 GiB", human_bytes(box_bytes), held,
+                               human_bytes(cap_bytes), cores)};
 }
 
 namespace {
@@ -83,9 +101,10 @@ class Scan {
         order_(order),
         options_(options),
         journal_(journal),
+        segment_(scoped_kind(options.findings, journal_scope(executor, options.sizing))),
         workers_(std::max(1u, options.workers)),
         pool_(workers_, chunks(order.size(), options.chunk_units)),
-        pace_("scan", order.size(), options.progress) {}
+        pace_(options.findings == "segment" ? "scan" : "scan loose ends", order.size(), options.progress) {}
 
   Result<ScanResult> run();
 
@@ -107,6 +126,7 @@ class Scan {
   const std::span<const UnitIndex> order_;
   const ScanOptions& options_;
   Journal& journal_;
+  const std::string segment_;  // the kind of its findings
   const unsigned workers_;
   TaskPool<Task> pool_;
   Pace pace_;
@@ -186,7 +206,7 @@ void Scan::keep(std::size_t start, Found found) {
 Status Scan::work(unsigned worker, Task task) {
   const std::string key = fmt::format("{:010}-{:010}", task.start, task.end);
   std::optional<Found> found;
-  if (const auto known = journal_.find("segment", key)) {
+  if (const auto known = journal_.find(segment_, key)) {
     FURLONG_TRY(found, parse(*known));
     if (found->next <= task.start || found->next > task.end)
       return fail(Code::corrupt, "a journal's segment from {} to {} ends at {}", task.start, task.end,
@@ -205,7 +225,7 @@ Status Scan::work(unsigned worker, Task task) {
     if (!executed) return executed.error();
     if (!*executed) return {};
     found = *std::move(executed);
-    FURLONG_CHECK(journal_.add("segment", key, print(*found)));
+    FURLONG_CHECK(journal_.add(segment_, key, print(*found)));
   }
   if (found->next < task.end) pool_.push(worker, {found->next, task.end});
   keep(task.start, *std::move(found));
@@ -251,7 +271,8 @@ Result<std::optional<Cost>> price(const std::shared_ptr<const Store>& store, con
     if (give_up && sizing.reaches_cut(cost)) return std::optional<Cost>();
     return std::optional<Cost>(cost);
   }
-  if (give_up && journal.find("refused", key)) return std::optional<Cost>();
+  const std::string refused = scoped_kind("refused", journal_scope(executor, sizing));
+  if (give_up && journal.find(refused, key)) return std::optional<Cost>();
   FURLONG_TRY(const auto items, ClaimItems::open(store, units));
   FURLONG_TRY(const auto record,
               begin_record(executor, store->settings(), sizing.record_cap_bytes, stop, journal));
@@ -264,7 +285,7 @@ Result<std::optional<Cost>> price(const std::shared_ptr<const Store>& store, con
     if (!status && !(give_up && over))
       return Error(status.error()).with(fmt::format("unit '{}', executed cold", one_line(unit.name)));
     if (give_up && (over || sizing.reaches_cut(record->cost()))) {
-      FURLONG_CHECK(journal.add("refused", key, "true"));
+      FURLONG_CHECK(journal.add(refused, key, "true"));
       return std::optional<Cost>();
     }
   }

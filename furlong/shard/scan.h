@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "furlong/shard/executor.h"
@@ -21,6 +22,8 @@ struct ScanOptions {
   bool fail_fast = true;
   /// Units of a chunk; 0: chunk_units(). The cuts depend on it, not on the workers.
   std::uint32_t chunk_units = 0;
+  /// The kind that its findings have in the journal: two scans of one plan have two.
+  std::string findings = "segment";
   std::stop_token stop;
   Progress progress;
 };
@@ -32,6 +35,15 @@ std::uint32_t chunk_units(std::size_t units);
 /// floor((0.70 * box - 10 GiB) / cap), at least 1: memory is then workers * cap by construction. `cap_bytes`
 /// 0: 1, since nothing bounds a record.
 unsigned scan_workers(std::uint64_t box_bytes, std::uint64_t cap_bytes);
+
+/// What a planner chose, and how it came to it.
+struct ChosenWorkers {
+  unsigned workers = 1;
+  std::string text;
+};
+/// scan_workers(), on a box that the 10 GiB left alone would leave nothing of as many as half of the share
+/// holds, and never more than `cores`.
+ChosenWorkers choose_workers(std::uint64_t box_bytes, std::uint64_t cap_bytes, unsigned cores);
 
 struct Segment {
   std::vector<UnitIndex> units;  ///< in order; none: all that it covers failed

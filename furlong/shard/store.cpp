@@ -31,18 +31,22 @@ struct Store::Impl {
       return fail(Code::corrupt, "{}: the store's {}: {}", file.string(), key, number.error().text());
     return *number;
   }
-  Result<std::optional<UnitIndex>> index_in(Table table, const Digest& key) const {
-    FURLONG_TRY(const auto found, tables->get(table, key.bytes));
-    if (!found) return std::optional<UnitIndex>();
-    if (found->size() != sizeof(UnitIndex) || load_le<UnitIndex>(found->data()) >= units)
-      return fail(Code::corrupt, "{}: the entry {} of the table '{}' is damaged", file.string(), key.brief(),
-                  kTables[table]);
-    return std::optional<UnitIndex>(load_le<UnitIndex>(found->data()));
+  Error damaged(Table table, const Digest& key) const {
+    return fail(Code::corrupt, "{}: the entry {} of the table '{}' is damaged", file.string(), key.brief(),
+                kTables[table]);
   }
+  Result<std::optional<Place>> place(const Key& item) const {
+    FURLONG_TRY(const auto found, tables->get(kIndex, item.bytes));
+    if (!found) return std::optional<Place>();
+    const auto place = decode_place(*found);
+    if (!place || (place->owner != Place::kNobody && place->owner >= units)) return damaged(kIndex, item);
+    return std::optional<Place>(*place);
+  }
+  Status check_version() const;
   Status read_meta();
 };
 
-Status Store::Impl::read_meta() {
+Status Store::Impl::check_version() const {
   FURLONG_TRY(const auto format, tables->get(kMeta, as_bytes(kFormatKey)));
   if (!format || as_text(*format) != kStoreFormat)
     return fail(Code::invalid, "{}: not a store: its tables are somebody else's", file.string());
@@ -51,6 +55,11 @@ Status Store::Impl::read_meta() {
     return fail(Code::incompatible, "{}: found a store of version {}, expected {}: {}", file.string(),
                 version, kStoreVersion,
                 version > kStoreVersion ? "take a newer Furlong" : "make it anew with furlong shard store");
+  return {};
+}
+
+Status Store::Impl::read_meta() {
+  FURLONG_CHECK(check_version());
   FURLONG_TRY(executor, meta(kExecutorKey));
   FURLONG_TRY(const std::int64_t made_by, meta_number(kExecutorVersionKey));
   if (made_by < 0 || made_by > std::numeric_limits<int>::max())
@@ -75,7 +84,17 @@ Store::~Store() = default;
 Result<std::shared_ptr<const Store>> Store::open(const fs::path& file) {
   auto impl = std::make_unique<Impl>();
   impl->file = file;
-  FURLONG_TRY(impl->tables, lmdb::Reader::open(file, kTables));
+  auto tables = lmdb::Reader::open(file, kTables);
+  if (!tables && tables.error().code() == Code::invalid) {
+    // A store of another version may have other tables; what it is of stands in the one that all have.
+    auto meta = lmdb::Reader::open(file, std::span(kTables).first(1));
+    if (!meta) return Error(std::move(tables).error());
+    impl->tables = *std::move(meta);
+    FURLONG_CHECK(impl->check_version());
+    return Error(std::move(tables).error());
+  }
+  if (!tables) return Error(std::move(tables).error());
+  impl->tables = *std::move(tables);
   FURLONG_CHECK(impl->read_meta());
   return std::shared_ptr<const Store>(new Store(std::move(impl)));
 }
@@ -98,11 +117,18 @@ Result<Unit> Store::unit(UnitIndex index) const {
 }
 
 Result<std::optional<UnitIndex>> Store::find_unit(std::string_view name) const {
-  return impl_->index_in(kNames, name_key(name));
+  const Digest key = name_key(name);
+  FURLONG_TRY(const auto found, impl_->tables->get(kNames, key.bytes));
+  if (!found) return std::optional<UnitIndex>();
+  if (found->size() != sizeof(UnitIndex) || load_le<UnitIndex>(found->data()) >= impl_->units)
+    return impl_->damaged(kNames, key);
+  return std::optional<UnitIndex>(load_le<UnitIndex>(found->data()));
 }
 
 Result<std::optional<UnitIndex>> Store::owner(const Key& item) const {
-  return impl_->index_in(kOwners, item);
+  FURLONG_TRY(const auto place, impl_->place(item));
+  if (!place || place->owner == Place::kNobody) return std::optional<UnitIndex>();
+  return std::optional<UnitIndex>(place->owner);
 }
 
 Result<std::size_t> Store::item_bytes(const Key& item) const {
@@ -111,8 +137,13 @@ Result<std::size_t> Store::item_bytes(const Key& item) const {
 }
 
 Result<ByteView> Store::raw_item(const Key& item) const {
-  FURLONG_TRY(const auto found, impl_->tables->get(kItems, item.bytes));
-  if (!found) return fail(Code::invalid, "{}: there is no item {}", impl_->file.string(), item.hex());
+  FURLONG_TRY(const auto place, impl_->place(item));
+  if (!place) return fail(Code::invalid, "{}: there is no item {}", impl_->file.string(), item.hex());
+  const Table table = place->shared ? kShared : kItems;
+  FURLONG_TRY(const auto found, impl_->tables->get(table, index_bytes(place->number)));
+  if (!found)
+    return fail(Code::corrupt, "{}: the item {} is not where the index has it", impl_->file.string(),
+                item.hex());
   return *found;
 }
 

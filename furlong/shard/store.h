@@ -23,8 +23,9 @@ class StoreWriter {
   ~StoreWriter();
   StoreWriter(StoreWriter&&) noexcept;
   StoreWriter& operator=(StoreWriter&&) noexcept;
-  /// The same bytes twice are one item.
-  Result<Key> add_item(ByteView bytes);
+  /// The same bytes twice are one item. `shared`: other units will refer to it. Those stand together in the
+  /// file, so that a job which looks at a few of many units maps little else; it changes no key.
+  Result<Key> add_item(ByteView bytes, bool shared = false);
   /// In the plain order. `invalid` for an item that another unit owns, for one that is not there, for a unit
   /// twice, for a name twice. References may be to items that come later; finish() checks them.
   Result<UnitIndex> add_unit(const std::string& name, std::vector<Key> items, std::vector<Key> references);

@@ -275,10 +275,49 @@ class ForeignStore : public StoreTest {
 
 TEST_F(ForeignStore, ANewerVersionSaysFoundAndExpected) {
   three();
-  put("meta", {{"version", "2"}});
+  put("meta", {{"version", "3"}});
   const Error error = open_error();
   EXPECT_EQ(error.code(), Code::incompatible);
-  EXPECT_THAT(error.text(), HasSubstr("found a store of version 2, expected 1"));
+  EXPECT_THAT(error.text(), HasSubstr("found a store of version 3, expected 2"));
+}
+
+TEST_F(ForeignStore, AnOlderVersionSaysSoThoughItHasOtherTables) {
+  put("meta", {{"format", "furlong store"}, {"version", "1"}});
+  for (const char* table : {"items", "units", "names", "owners"}) put(table, {{"a", "b"}});
+  const Error error = open_error();
+  EXPECT_EQ(error.code(), Code::incompatible);
+  EXPECT_THAT(error.text(), HasSubstr("found a store of version 1, expected 2: make it anew"));
+}
+
+TEST_F(ForeignStore, AnIndexThatPointsNowhereIsCorrupt) {
+  three();
+  const Key key = blake2b_256("C");
+  const auto place = internal::encode_place({12345, false, 2});
+  put("index", {{std::string(as_text(key.bytes)), std::string(as_text(place))}});
+  const auto store = Store::open(file_);
+  ASSERT_TRUE(store);
+  EXPECT_EQ((*store)->raw_item(key).error().code(), Code::corrupt);
+  const auto owner = internal::encode_place({0, false, 77});
+  put("index", {{std::string(as_text(key.bytes)), std::string(as_text(owner))}});
+  const auto again = Store::open(file_);
+  ASSERT_TRUE(again);
+  EXPECT_EQ((*again)->owner(key).error().code(), Code::corrupt);
+  put("index", {{std::string(as_text(key.bytes)), "short"}});
+  EXPECT_EQ((*Store::open(file_))->raw_item(key).error().code(), Code::corrupt);
+}
+
+TEST_F(StoreTest, WhereAnItemStandsChangesNoKey) {
+  const auto digest = [&](bool shared) {
+    auto writer = StoreWriter::create(file_, "test", 1, "{}").value();
+    const Key key = *writer.add_item(as_bytes("an item"), shared);
+    EXPECT_EQ(*writer.add_item(as_bytes("an item"), !shared), key) << "the same bytes are one item";
+    EXPECT_TRUE(writer.add_unit("unit", {key}, {}));
+    EXPECT_TRUE(writer.finish());
+    const auto store = Store::open(file_).value();
+    EXPECT_EQ(as_text(*store->raw_item(key)), "an item");
+    return store->digest();
+  };
+  EXPECT_EQ(digest(false), digest(true));
 }
 
 TEST_F(ForeignStore, SomebodyElsesTablesAreNoStore) {

@@ -22,6 +22,7 @@ struct StoreWriter::Impl {
   std::string executor, settings;
   int executor_version = 0;
   UnitIndex units = 0;
+  std::array<std::uint32_t, 2> items{};  // in the tables items and shared
   Hasher digest;
   // References that nobody owned when they were made, with the first unit that made them.
   std::unordered_map<Key, UnitIndex, KeyHash> open_references;
@@ -38,6 +39,16 @@ struct StoreWriter::Impl {
   Result<bool> has(Table table, const Digest& key) {
     FURLONG_TRY(const auto found, tables->get(table, key.bytes));
     return found.has_value();
+  }
+  Result<std::optional<Place>> place(const Key& item) {
+    FURLONG_TRY(const auto found, tables->get(kIndex, item.bytes));
+    if (!found) return std::optional<Place>();
+    FURLONG_TRY(const Place place, decode_place(*found));
+    return std::optional<Place>(place);
+  }
+  Result<bool> owned(const Key& item) {
+    FURLONG_TRY(const auto found, place(item));
+    return found && found->owner != Place::kNobody;
   }
   Result<std::string> name_of(UnitIndex index) {
     FURLONG_TRY(const auto found, tables->get(kUnits, index_bytes(index)));
@@ -62,17 +73,14 @@ Status StoreWriter::Impl::check(const Unit& unit) {
   if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
     return fail(Code::invalid, "unit '{}' owns the item {} twice", unit.name, twice->brief());
   for (const Key& item : unit.items) {
-    FURLONG_TRY(const auto owner, tables->get(kOwners, item.bytes));
-    if (owner) {
-      const UnitIndex index = load_le<UnitIndex>(owner->data());
-      FURLONG_TRY(const std::string other, name_of(index));
-      return fail(Code::invalid, "unit '{}': the item {} is owned by unit '{}' already", unit.name,
-                  item.brief(), other);
-    }
-    FURLONG_TRY(const bool there, has(kItems, item));
+    FURLONG_TRY(const auto there, place(item));
     if (!there)
       return fail(Code::invalid, "unit '{}': there is no item {}: add it before the unit that owns it",
                   unit.name, item.brief());
+    if (there->owner == Place::kNobody) continue;
+    FURLONG_TRY(const std::string other, name_of(there->owner));
+    return fail(Code::invalid, "unit '{}': the item {} is owned by unit '{}' already", unit.name,
+                item.brief(), other);
   }
   for (const Key& reference : unit.references)
     if (std::binary_search(sorted.begin(), sorted.end(), reference))
@@ -108,10 +116,17 @@ Result<StoreWriter> StoreWriter::create(const fs::path& file, const std::string&
   return StoreWriter(std::move(impl));
 }
 
-Result<Key> StoreWriter::add_item(ByteView bytes) {
+Result<Key> StoreWriter::add_item(ByteView bytes, bool shared) {
   const Key key = blake2b_256(bytes);
-  FURLONG_TRY(const bool there, impl_->has(kItems, key));
-  if (!there) FURLONG_CHECK(impl_->tables->put(kItems, key.bytes, bytes));
+  FURLONG_TRY(const bool there, impl_->has(kIndex, key));
+  if (there) return key;
+  std::uint32_t& number = impl_->items[shared ? 1 : 0];
+  constexpr std::uint32_t kMost = 0x7FFFFFFF;
+  if (number == kMost)
+    return fail(Code::exhausted, "{}: a store holds {} items at most", impl_->file.string(), kMost);
+  FURLONG_CHECK(impl_->tables->append(shared ? kShared : kItems, index_bytes(number), bytes));
+  FURLONG_CHECK(impl_->tables->put(kIndex, key.bytes, encode_place({number, shared, Place::kNobody})));
+  ++number;
   return key;
 }
 
@@ -125,11 +140,15 @@ Result<UnitIndex> StoreWriter::add_unit(const std::string& name, std::vector<Key
   const UnitIndex index = impl_->units;
   std::array<std::uint8_t, 4> number;
   store_le(number.data(), index);
-  FURLONG_CHECK(impl_->tables->put(kUnits, index_bytes(index), encode_unit(unit)));
+  FURLONG_CHECK(impl_->tables->append(kUnits, index_bytes(index), encode_unit(unit)));
   FURLONG_CHECK(impl_->tables->put(kNames, name_key(name).bytes, number));
-  for (const Key& item : unit.items) FURLONG_CHECK(impl_->tables->put(kOwners, item.bytes, number));
+  for (const Key& item : unit.items) {
+    FURLONG_TRY(auto place, impl_->place(item));  // check() has seen it
+    place->owner = index;
+    FURLONG_CHECK(impl_->tables->put(kIndex, item.bytes, encode_place(*place)));
+  }
   for (const Key& reference : unit.references) {
-    FURLONG_TRY(const bool owned, impl_->has(kOwners, reference));
+    FURLONG_TRY(const bool owned, impl_->owned(reference));
     if (!owned) impl_->open_references.try_emplace(reference, index);
   }
   impl_->digest.add(unit.key.bytes);
@@ -142,7 +161,7 @@ Status StoreWriter::finish() {
   // The same one is named every time, whatever the order of the table in memory.
   std::optional<std::pair<UnitIndex, Key>> first;
   for (const auto& [reference, unit] : impl_->open_references) {
-    FURLONG_TRY(const bool owned, impl_->has(kOwners, reference));
+    FURLONG_TRY(const bool owned, impl_->owned(reference));
     if (!owned && (!first || std::pair(unit, reference) < *first)) first = {unit, reference};
   }
   if (first) {

@@ -53,7 +53,7 @@ struct Cost {
   double work = 0;                 ///< W, in the executor's own unit
   std::uint64_t record_bytes = 0;  ///< filled memory of the record, never reserved capacity
   double seconds = 0;              ///< wall time of the execution, reading of the store left out
-  std::uint64_t peak_bytes = 0;    ///< of the process that ran it, where measured; 0: unknown
+  std::uint64_t peak_bytes = 0;  ///< memory of its own of the process that ran it, where measured; 0: unknown
   std::map<std::string, double>
       features;  ///< the executor's counters: columns of the costs CSV, input of models
 };

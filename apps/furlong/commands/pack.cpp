@@ -111,17 +111,10 @@ Result<int> run_verify(const Arguments& arguments) {
   return exit_ok;
 }
 
-fs::path default_key_file() { return config_folder() / "signing-key"; }
-
 Result<int> run_sign(const Arguments& arguments) {
   const fs::path folder = arguments.positionals[0];
   const fs::path file = arguments.value("--key", default_key_file().string());
-  FURLONG_TRY(const std::string text, as_input(system_files().read(file, 4096)));
-  auto seed = from_hex(trim(text));
-  if (!seed)
-    return Error(std::move(seed).error())
-        .with(fmt::format("{}: not a signing key (furlong pack keygen)", file.string()));
-  FURLONG_TRY(const KeyPair key, KeyPair::from_seed(*seed));
+  FURLONG_TRY(const KeyPair key, read_signing_key(file));
   FURLONG_CHECK(program::sign_pack(folder, key));
   print_out(fmt::format("{}: signed by {}\n", folder.string(), key.public_key.hex()));
   return exit_ok;

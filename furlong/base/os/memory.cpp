@@ -1,9 +1,11 @@
 #include "furlong/base/os/memory.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -112,6 +114,35 @@ std::uint64_t available_memory_bytes() {
                   internal::control_group_available_bytes(whole_file("/proc/self/cgroup"), "/sys/fs/cgroup"));
 }
 std::uint64_t total_memory_bytes() { return kilobytes_line("/proc/meminfo", "MemTotal"); }
+
+std::uint64_t own_memory_bytes() {
+  std::ifstream in("/proc/self/statm");
+  std::uint64_t size = 0, resident = 0, shared = 0;  // in pages
+  if (!(in >> size >> resident >> shared) || shared > resident) return 0;
+  return (resident - shared) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+OwnMemoryWatch::OwnMemoryWatch() {
+  look();
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      look();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+}
+
+void OwnMemoryWatch::look() const {
+  const std::uint64_t now_bytes = own_memory_bytes();
+  std::uint64_t highest = peak_bytes_.load();
+  while (now_bytes > highest && !peak_bytes_.compare_exchange_weak(highest, now_bytes)) {
+  }
+}
+
+std::uint64_t OwnMemoryWatch::peak_bytes() const {
+  look();
+  return peak_bytes_.load();
+}
 
 std::uint64_t involuntary_switches() {
   rusage usage{};

@@ -1,6 +1,8 @@
 #include "furlong/base/os/memory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <string>
@@ -76,4 +78,32 @@ TEST(Memory, SwitchesNeverFall) {
 }
 
 }  // namespace
+TEST(Memory, OfOnesOwnIsNotWhatIsMapped) {
+  const auto folder = TemporaryFolder::make("own");
+  ASSERT_TRUE(folder);
+  const auto file = folder->path() / "bytes";
+  constexpr std::size_t kBytes = 64u << 20;
+  ASSERT_TRUE(system_files().write_atomic(file, std::string(kBytes, 'x')));
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0);
+  void* const map = ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
+  ASSERT_NE(map, MAP_FAILED);
+  const std::uint64_t before = own_memory_bytes();
+  ASSERT_GT(before, 0u);
+  const OwnMemoryWatch watch;
+  std::size_t sum = 0;
+  for (std::size_t at = 0; at < kBytes; at += 4096) sum += static_cast<const unsigned char*>(map)[at];
+  EXPECT_EQ(sum, kBytes / 4096 * 'x');
+  EXPECT_LT(watch.peak_bytes(), before + kBytes / 2) << "mapped and looked at, yet not its own";
+  {
+    std::vector<char> own(kBytes, 'y');
+    EXPECT_GT(own_memory_bytes(), before + kBytes / 2);
+    EXPECT_GT(watch.peak_bytes(), before + kBytes / 2);
+    EXPECT_EQ(own.back(), 'y');
+  }
+  EXPECT_GT(watch.peak_bytes(), before + kBytes / 2) << "it was there";
+  ::munmap(map, kBytes);
+}
+
 }  // namespace furlong

@@ -4,7 +4,7 @@
 
 #include "furlong/base/json.h"
 #include "furlong/base/text.h"
-#include "furlong/shard/internal/cost_json.h"
+#include "furlong/shard/cost_json.h"
 
 namespace furlong::shard {
 namespace {
@@ -67,6 +67,18 @@ Result<std::unique_ptr<Record>> begin_record(const Executor& executor, const std
   if (!executor.independent()) return executor.begin(settings, cap_bytes, std::move(stop));
   return std::unique_ptr<Record>(
       std::make_unique<IndependentRecord>(executor, settings, cap_bytes, std::move(stop), journal));
+}
+
+std::string journal_scope(const Executor& executor, const Sizing& sizing) {
+  if (!executor.independent()) return "";
+  const std::string text = fmt::format("{} {} {} {} {} {} {} {}", sizing.budget_bytes, sizing.budget_seconds,
+                                       sizing.record_cap_bytes, sizing.usable, sizing.base_bytes,
+                                       sizing.ram_per_work, sizing.base_seconds, sizing.seconds_per_work);
+  return blake2b_256(text).brief();
+}
+
+std::string scoped_kind(std::string_view kind, const std::string& scope) {
+  return scope.empty() ? std::string(kind) : fmt::format("{} {}", kind, scope);
 }
 
 }  // namespace furlong::shard

@@ -88,6 +88,7 @@ struct Writer::Impl {
   struct Put {
     std::size_t table;
     Bytes key, value;
+    unsigned flags;
   };
 
   Impl(fs::path name) : file(std::move(name)) {}
@@ -106,7 +107,7 @@ struct Writer::Impl {
   int apply(const Put& put) {
     MDB_val key = value_of(put.key);
     MDB_val value = value_of(put.value);
-    return mdb_put(transaction, tables[put.table], &key, &value, 0);
+    return mdb_put(transaction, tables[put.table], &key, &value, put.flags);
   }
 
   // A transaction that ran out of map is lost: all of it is done again in a map twice as large.
@@ -185,13 +186,19 @@ Result<std::optional<ByteView>> Writer::get(std::size_t table, ByteView key) {
   return std::optional<ByteView>(view_of(found));
 }
 
-Status Writer::put(std::size_t table, ByteView key, ByteView value) {
+Status Writer::put(std::size_t table, ByteView key, ByteView value) { return write(table, key, value, 0); }
+
+Status Writer::append(std::size_t table, ByteView key, ByteView value) {
+  return write(table, key, value, MDB_APPEND);
+}
+
+Status Writer::write(std::size_t table, ByteView key, ByteView value, unsigned flags) {
   if (impl_->transaction == nullptr)
     return fail(Code::internal, "{}: writing after a failure", impl_->file.string());
   if (value.size() > kMaxValueBytes)
     return fail(Code::invalid, "{}: an entry of {} bytes: below 4 GiB is allowed", impl_->file.string(),
                 value.size());
-  impl_->batch.push_back({table, Bytes(key.begin(), key.end()), Bytes(value.begin(), value.end())});
+  impl_->batch.push_back({table, Bytes(key.begin(), key.end()), Bytes(value.begin(), value.end()), flags});
   impl_->batch_bytes += key.size() + value.size();
   const int result = impl_->apply(impl_->batch.back());
   if (result == MDB_MAP_FULL) {

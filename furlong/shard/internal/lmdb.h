@@ -32,10 +32,13 @@ class Writer {
   Result<std::optional<ByteView>> get(std::size_t table, ByteView key);
   /// Replaces. The map grows as needed; `exhausted` when the disk is full.
   Status put(std::size_t table, ByteView key, ByteView value);
+  /// The same for a key behind all others of its table: pages fill up, in the order of the keys.
+  Status append(std::size_t table, ByteView key, ByteView value);
   /// On the disk to the last byte. Nothing may be called after it.
   Status finish();
 
  private:
+  Status write(std::size_t table, ByteView key, ByteView value, unsigned flags);
   struct Impl;
   explicit Writer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

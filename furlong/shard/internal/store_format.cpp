@@ -49,6 +49,22 @@ std::array<std::uint8_t, 4> index_bytes(UnitIndex index) {
           static_cast<std::uint8_t>(index >> 8), static_cast<std::uint8_t>(index)};
 }
 
+// The top bit of the first number is the table.
+constexpr std::uint32_t kSharedBit = 0x80000000;
+
+std::array<std::uint8_t, 8> encode_place(const Place& place) {
+  std::array<std::uint8_t, 8> bytes;
+  store_le(bytes.data(), place.number | (place.shared ? kSharedBit : 0));
+  store_le(bytes.data() + 4, place.owner);
+  return bytes;
+}
+
+Result<Place> decode_place(ByteView bytes) {
+  if (bytes.size() != 8) return fail(Code::corrupt, "an entry of the index has {} bytes", bytes.size());
+  const auto number = load_le<std::uint32_t>(bytes.data());
+  return Place{number & ~kSharedBit, (number & kSharedBit) != 0, load_le<std::uint32_t>(bytes.data() + 4)};
+}
+
 Digest name_key(std::string_view name) { return blake2b_256(name); }
 
 Bytes encode_unit(const Unit& unit) {

@@ -9,11 +9,22 @@
 
 namespace furlong::shard::internal {
 
-inline constexpr int kStoreVersion = 1;
+inline constexpr int kStoreVersion = 2;
 inline constexpr std::string_view kStoreFormat = "furlong store";
 
-enum Table : std::size_t { kMeta, kItems, kUnits, kNames, kOwners };
-inline constexpr std::array<const char*, 5> kTables{"meta", "items", "units", "names", "owners"};
+enum Table : std::size_t { kMeta, kItems, kShared, kIndex, kUnits, kNames };
+inline constexpr std::array<const char*, 6> kTables{"meta", "items", "shared", "index", "units", "names"};
+
+/// Where an item stands and who owns it: an entry of the table index, by the item's key.
+struct Place {
+  static constexpr std::uint32_t kNobody = 0xFFFFFFFF;
+  std::uint32_t number = 0;  ///< of the item within its table, in the order of being added
+  bool shared = false;       ///< its table
+  UnitIndex owner = kNobody;
+};
+std::array<std::uint8_t, 8> encode_place(const Place& place);
+/// `corrupt` for another length.
+Result<Place> decode_place(ByteView bytes);
 
 /// The keys of the table meta. Numbers are decimal text.
 inline constexpr std::string_view kFormatKey = "format", kVersionKey = "version", kExecutorKey = "executor",

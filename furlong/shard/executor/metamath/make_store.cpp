@@ -52,8 +52,8 @@ class Maker {
   }
 
   /// The item's key, and whether it is new.
-  Result<std::pair<Key, bool>> add(const Bytes& bytes) {
-    FURLONG_TRY(const Key key, sink_.add_item(bytes));
+  Result<std::pair<Key, bool>> add(const Bytes& bytes, bool shared) {
+    FURLONG_TRY(const Key key, sink_.add_item(bytes, shared));
     const bool fresh = known_.insert(key).second;
     if (fresh) {
       ++summary_.items;
@@ -68,7 +68,7 @@ class Maker {
     std::vector<Key> items;
     for (std::uint32_t i = 0; i < keys_.size(); ++i) {
       if (database_.assertions()[i].theorem) continue;
-      FURLONG_TRY(const auto made, add(encode(statement(database_.assertions()[i]))));
+      FURLONG_TRY(const auto made, add(encode(statement(database_.assertions()[i])), true));
       keys_[i] = made.first;
       if (made.second) items.push_back(made.first);
       ++summary_.axioms;
@@ -114,7 +114,7 @@ class Maker {
   Status theorem(std::uint32_t index) {
     const Assertion& theorem = database_.assertions()[index];
     FURLONG_CHECK(decode_proof(database_, theorem, steps_));
-    FURLONG_TRY(const auto stated, add(encode(statement(theorem))));
+    FURLONG_TRY(const auto stated, add(encode(statement(theorem)), true));
     keys_[index] = stated.first;
 
     ProofItem item = proof(theorem);
@@ -125,7 +125,7 @@ class Maker {
       ++item.copy;
       bytes = encode(item);
     }
-    FURLONG_TRY(const auto proved, add(bytes));
+    FURLONG_TRY(const auto proved, add(bytes, false));
 
     std::vector<Key> items;
     std::vector<Key> references = item.rules;

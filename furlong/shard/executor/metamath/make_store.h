@@ -23,8 +23,8 @@ inline constexpr std::string_view kAxiomsUnit = "(axioms)";
 class UnitSink {
  public:
   virtual ~UnitSink() = default;
-  /// The same bytes twice are one item.
-  virtual Result<Key> add_item(ByteView bytes) = 0;
+  /// The same bytes twice are one item. `shared`: other units will refer to it (StoreWriter::add_item).
+  virtual Result<Key> add_item(ByteView bytes, bool shared) = 0;
   virtual Status add_unit(const std::string& name, std::vector<Key> items, std::vector<Key> references) = 0;
 };
 

@@ -8,7 +8,7 @@ namespace {
 class WriterSink : public UnitSink {
  public:
   explicit WriterSink(StoreWriter& writer) : writer_(writer) {}
-  Result<Key> add_item(ByteView bytes) override { return writer_.add_item(bytes); }
+  Result<Key> add_item(ByteView bytes, bool shared) override { return writer_.add_item(bytes, shared); }
   Status add_unit(const std::string& name, std::vector<Key> items, std::vector<Key> references) override {
     FURLONG_CHECK(writer_.add_unit(name, std::move(items), std::move(references)));
     return {};

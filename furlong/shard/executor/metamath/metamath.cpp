@@ -3,7 +3,6 @@
 #include "furlong/base/json.h"
 #include "furlong/base/json_object.h"
 #include "furlong/base/os/clock.h"
-#include "furlong/base/os/memory.h"
 #include "furlong/shard/executor/metamath/internal/certificate.h"
 #include "furlong/shard/executor/metamath/internal/certificate_check.h"
 #include "furlong/shard/executor/metamath/internal/record.h"
@@ -66,7 +65,6 @@ class MetamathExecutor : public Executor {
     result.job.record_bytes += result.receipt.body.size();
     result.job.features["certificate_bytes"] = static_cast<double>(result.receipt.body.size());
     result.job.seconds += static_cast<double>(system_clock().now_ns() - begin) * 1e-9;
-    result.job.peak_bytes = peak_resident_bytes();
     return result;
   }
 
@@ -97,8 +95,8 @@ std::unique_ptr<Executor> make_executor() { return std::make_unique<MetamathExec
 ExecutorKind kind() {
   return {std::string(kExecutorName), "a Metamath database (.mm)", make_executor(),
           [](const StoreRequest& request) -> Result<StoreReport> {
-            FURLONG_TRY(const StoreSummary summary, make_metamath_store(request.input, request.out,
-                                                                        request.progress, request.stop));
+            FURLONG_TRY(const StoreSummary summary,
+                        make_metamath_store(request.input, request.out, request.progress, request.stop));
             return StoreReport{summary.units,
                                summary.items,
                                summary.item_bytes,

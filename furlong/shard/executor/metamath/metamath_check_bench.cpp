@@ -27,7 +27,7 @@ namespace metamath = furlong::shard::metamath;
 /// Units and items in memory.
 class Units : public metamath::UnitSink, public shard::ItemSource {
  public:
-  Result<shard::Key> add_item(ByteView bytes) override {
+  Result<shard::Key> add_item(ByteView bytes, bool) override {
     const shard::Key key = furlong::blake2b_256(bytes);
     items_.try_emplace(key, bytes.begin(), bytes.end());
     return key;

@@ -17,7 +17,7 @@ using namespace furlong::shard;
 
 class Memory : public metamath::UnitSink, public ItemSource {
  public:
-  Result<Key> add_item(ByteView bytes) override {
+  Result<Key> add_item(ByteView bytes, bool) override {
     const Key key = blake2b_256(bytes);
     items_.try_emplace(key, bytes.begin(), bytes.end());
     return key;

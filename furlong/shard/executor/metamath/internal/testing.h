@@ -71,7 +71,7 @@ class MemoryStore : public UnitSink, public ItemSource {
  public:
   static constexpr const char* kSettings = R"({"format":1,"axioms":0,"proofs":0})";
 
-  Result<Key> add_item(ByteView bytes) override {
+  Result<Key> add_item(ByteView bytes, bool = false) override {
     const Key key = blake2b_256(bytes);
     items_[key] = Bytes(bytes.begin(), bytes.end());
     return key;

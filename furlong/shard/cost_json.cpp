@@ -1,4 +1,4 @@
-#include "furlong/shard/internal/cost_json.h"
+#include "furlong/shard/cost_json.h"
 
 #include <cmath>
 

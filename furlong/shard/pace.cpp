@@ -1,4 +1,4 @@
-#include "furlong/shard/internal/pace.h"
+#include "furlong/shard/pace.h"
 
 namespace furlong::shard {
 namespace {

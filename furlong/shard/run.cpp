@@ -1,0 +1,301 @@
+#include "furlong/shard/run.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "furlong/base/os/clock.h"
+#include "furlong/base/os/memory.h"
+#include "furlong/base/text.h"
+#include "furlong/shard/internal/tasks.h"
+#include "furlong/shard/pace.h"
+
+namespace furlong::shard {
+namespace {
+
+double seconds_since(std::int64_t begin_ns) {
+  return static_cast<double>(system_clock().now_ns() - begin_ns) * 1e-9;
+}
+
+// A shard as its job and its verification see it, rebuilt from the store alone.
+struct Bound {
+  Claim claim;
+  Digest digest;
+  std::vector<Unit> units;
+  std::unique_ptr<ClaimItems> items;
+};
+
+Result<Bound> bind(const RunContext& context, const PlanShard& shard) {
+  Bound bound;
+  FURLONG_TRY(bound.claim, make_claim(*context.store, shard.units));
+  bound.digest = bound.claim.digest(std::string(context.executor.name()), context.executor.version());
+  bound.units.reserve(shard.units.size());
+  for (const UnitIndex index : shard.units) {
+    FURLONG_TRY(Unit unit, context.store->unit(index));
+    bound.units.push_back(std::move(unit));
+  }
+  FURLONG_TRY(bound.items, ClaimItems::open(context.store, shard.units));
+  return bound;
+}
+
+Status verify_bound(const RunContext& context, Bound& bound, const Receipt& receipt) {
+  if (receipt.claim != bound.digest)
+    return fail(Code::mismatch, "the receipt is of the claim {}, not {}", receipt.claim.brief(),
+                bound.digest.brief());
+  const VerifyOptions options{context.sample, context.seed, context.stop};
+  return context.executor.verify(context.store->settings(), bound.claim, bound.units, *bound.items, receipt,
+                                 options);
+}
+
+// Whether all that a unit refers to comes before it.
+Status check_earlier(const Store& store, UnitIndex index) {
+  FURLONG_TRY(const Unit unit, store.unit(index));
+  for (const Key& reference : unit.references) {
+    FURLONG_TRY(const auto owner, store.owner(reference));
+    if (owner && *owner < index) continue;
+    if (!owner)
+      return fail(Code::invalid, "unit '{}' refers to the item {}, which no unit owns", one_line(unit.name),
+                  reference.hex());
+    FURLONG_TRY(const Unit later, store.unit(*owner));
+    return fail(Code::invalid,
+                "unit '{}' refers to an item of '{}', which does not come before it: what they promise would "
+                "rest on itself; make the store anew",
+                one_line(unit.name), one_line(later.name));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view shard_state_name(ShardState state) {
+  switch (state) {
+    case ShardState::kept:
+      return "kept";
+    case ShardState::done:
+      return "done";
+    case ShardState::failed:
+      return "failed";
+    case ShardState::pending:
+      return "pending";
+  }
+  return "pending";
+}
+
+Status check_gate(const RunContext& context, const PlanShard* only) {
+  if (context.store->executor() != context.executor.name() ||
+      context.store->executor_version() != context.executor.version())
+    return fail(Code::incompatible, "the store is for the executor {} {}, not {} {}: make it anew",
+                context.store->executor(), context.store->executor_version(), context.executor.name(),
+                context.executor.version());
+  FURLONG_CHECK(require_coverage(context.plan, *context.store));
+  if (!context.executor.rests_on_earlier()) return {};
+  if (only != nullptr) {
+    for (const UnitIndex index : only->units) FURLONG_CHECK(check_earlier(*context.store, index));
+    return {};
+  }
+  for (UnitIndex index = 0; index < context.store->unit_count(); ++index) {
+    if (context.stop.stop_requested()) return fail(Code::timeout, "stopped at the gate");
+    FURLONG_CHECK(check_earlier(*context.store, index));
+  }
+  return {};
+}
+
+Result<Digest> claim_digest(const RunContext& context, const PlanShard& shard) {
+  FURLONG_TRY(const Claim claim, make_claim(*context.store, shard.units));
+  return claim.digest(std::string(context.executor.name()), context.executor.version());
+}
+
+Result<std::optional<ReceiptEntry>> settled(const RunContext& context, const PlanShard& shard,
+                                            std::string* why) {
+  FURLONG_TRY(const Digest digest, claim_digest(context, shard));
+  // What does not hold is run anew; what says nothing of the receipt (stopped, no memory, no permission) is
+  // an Error.
+  const auto distrust = [&](const Error& error) -> Result<std::optional<ReceiptEntry>> {
+    switch (error.code()) {
+      case Code::corrupt:
+      case Code::incompatible:
+      case Code::mismatch:
+      case Code::denied:
+      case Code::invalid:
+      case Code::unavailable:
+        if (why != nullptr) *why = error.text();
+        return std::optional<ReceiptEntry>();
+      default:
+        return error;
+    }
+  };
+  auto entry = context.cache.find(digest);
+  if (!entry) return distrust(entry.error());
+  if (!*entry) return std::optional<ReceiptEntry>();
+  const auto receipt = context.cache.receipt(**entry);
+  if (!receipt) return distrust(receipt.error());
+  FURLONG_TRY(Bound bound, bind(context, shard));
+  if (const Status status = verify_bound(context, bound, *receipt); !status) return distrust(status.error());
+  return std::move(*entry);
+}
+
+Result<ShardJob> run_shard(const RunContext& context, const PlanShard& shard, const KeyPair& signer) {
+  const Sizing& sizing = context.plan.sizing;
+  FURLONG_TRY(Bound bound, bind(context, shard));
+  Cost predicted;
+  predicted.work = shard.cost_kind == CostKind::work ? shard.cost : 0;
+  predicted.record_bytes = shard.record_bytes;
+  JobOptions options;
+  options.record_cap_bytes = sizing.record_cap_bytes;
+  options.memory_bytes = static_cast<std::uint64_t>(sizing.predicted_bytes(predicted));
+  options.signer = &signer;
+  options.stop = context.stop;
+  const OwnMemoryWatch memory;
+  FURLONG_TRY(JobResult result, context.executor.run(context.store->settings(), bound.claim, bound.units,
+                                                     *bound.items, options));
+  const std::int64_t begin_ns = system_clock().now_ns();
+  FURLONG_CHECK_DOING(verify_bound(context, bound, result.receipt), "its own receipt does not verify");
+  ShardJob job;
+  job.verify_seconds = seconds_since(begin_ns);
+  job.entry = {result.receipt.claim, result.receipt.executor, result.receipt.version, {}, result.check, {}};
+  FURLONG_TRY(job.entry.receipt, context.cache.put(result.receipt));
+  job.entry.job = std::move(result.job);
+  // Of verifying and writing too: what a job takes is what its process took.
+  if (job.entry.job.peak_bytes == 0) job.entry.job.peak_bytes = memory.peak_bytes();
+  FURLONG_CHECK(context.cache.add(job.entry));
+  return job;
+}
+
+Result<Cost> check_shard(const RunContext& context, const PlanShard& shard) {
+  const OwnMemoryWatch memory;
+  FURLONG_TRY(const auto items, ClaimItems::open(context.store, shard.units));
+  FURLONG_TRY(const auto record, context.executor.begin(context.store->settings(),
+                                                        context.plan.sizing.record_cap_bytes, context.stop));
+  for (const UnitIndex index : shard.units) {
+    if (context.stop.stop_requested()) return fail(Code::timeout, "stopped while a shard was checked");
+    FURLONG_TRY(const Unit unit, context.store->unit(index));
+    FURLONG_CHECK_DOING(record->add(unit, *items), "unit '{}'", one_line(unit.name));
+  }
+  Cost cost = record->cost();
+  if (cost.peak_bytes == 0) cost.peak_bytes = memory.peak_bytes();
+  return cost;
+}
+
+namespace {
+
+std::uint64_t predicted_bytes(const Plan& plan, const PlanShard& shard) {
+  if (shard.record_bytes == 0 && shard.cost_kind == CostKind::unknown) return 0;
+  Cost cost;
+  cost.work = shard.cost_kind == CostKind::work ? shard.cost : 0;
+  cost.record_bytes = shard.record_bytes;
+  return static_cast<std::uint64_t>(plan.sizing.predicted_bytes(cost));
+}
+
+double predicted_seconds(const Plan& plan, const PlanShard& shard) {
+  Cost cost;
+  cost.work = shard.cost_kind == CostKind::work ? shard.cost : 0;
+  cost.seconds = shard.seconds;
+  return shard.cost_kind == CostKind::unknown ? 0 : plan.sizing.predicted_seconds(cost);
+}
+
+// Heaviest first by the plan's cost; where none is known, the plan's order.
+std::vector<EngineTask> tasks_of(const RunContext& context, const RunReport& report) {
+  std::vector<const PlanShard*> pending;
+  for (const ShardOutcome& outcome : report.shards)
+    if (outcome.state == ShardState::pending) pending.push_back(context.plan.find(outcome.shard));
+  const bool comparable = std::ranges::all_of(pending, [&](const PlanShard* shard) {
+    return shard->cost_kind == pending.front()->cost_kind && shard->cost_kind != CostKind::unknown;
+  });
+  if (comparable)
+    std::ranges::stable_sort(pending, std::greater<>(), [](const PlanShard* shard) { return shard->cost; });
+  std::vector<EngineTask> tasks;
+  for (const PlanShard* shard : pending)
+    tasks.push_back({shard->id, fmt::format("shard {}", shard->id), predicted_bytes(context.plan, *shard),
+                     predicted_seconds(context.plan, *shard)});
+  return tasks;
+}
+
+void count(RunReport& report) {
+  report.kept = report.done = report.failed = report.pending = 0;
+  for (const ShardOutcome& outcome : report.shards) {
+    if (outcome.state == ShardState::kept) ++report.kept;
+    if (outcome.state == ShardState::done) ++report.done;
+    if (outcome.state == ShardState::failed) ++report.failed;
+    if (outcome.state == ShardState::pending) ++report.pending;
+  }
+}
+
+// Looks up what is settled, on as many threads as jobs may be at work.
+Status settle(const RunContext& context, const RunRequest& request, RunReport& report) {
+  const unsigned workers = std::max(1u, request.engine.jobs);
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < report.shards.size(); ++i) indices.push_back(i);
+  Pace pace("receipts", indices.size(), request.engine.progress);
+  TaskPool<std::size_t> pool(workers, std::move(indices));
+  const Status status = run_tasks<std::size_t>(pool, workers, [&](unsigned, std::size_t& i) -> Status {
+    ShardOutcome& outcome = report.shards[i];  // each thread writes to its own
+    const PlanShard& shard = *context.plan.find(outcome.shard);
+    const std::uint64_t running = pace.begin(fmt::format("shard {}", shard.id));
+    FURLONG_TRY(outcome.claim, claim_digest(context, shard));
+    FURLONG_TRY(outcome.entry, settled(context, shard, &outcome.why));
+    if (outcome.entry) outcome.state = ShardState::kept;
+    pace.finish(running);
+    pace.advance(1);
+    return {};
+  });
+  pace.end();
+  return status;
+}
+
+}  // namespace
+
+Result<RunReport> run_plan(const RunContext& context, Engine& engine, const RunRequest& request) {
+  const std::int64_t begin_ns = system_clock().now_ns();
+  FURLONG_CHECK(check_gate(context));
+  RunReport report;
+  for (const PlanShard& shard : context.plan.shards) {
+    if (request.only && shard.id != *request.only) continue;
+    ShardOutcome outcome;
+    outcome.shard = shard.id;
+    report.shards.push_back(std::move(outcome));
+  }
+  if (report.shards.empty() && request.only)
+    return fail(Code::invalid, "the plan has no shard {}: it has {} shards", *request.only,
+                context.plan.shards.size());
+  if (!report.shards.empty()) FURLONG_CHECK(settle(context, request, report));
+  count(report);
+  const std::vector<EngineTask> tasks = tasks_of(context, report);
+  if (tasks.empty() || request.dry_run) {
+    report.seconds = seconds_since(begin_ns);
+    return report;
+  }
+  std::map<ShardId, ShardOutcome*> outcomes;
+  for (ShardOutcome& outcome : report.shards) outcomes[outcome.shard] = &outcome;
+  const auto ended = [&](const TaskEnd& end) {
+    ShardOutcome& outcome = *outcomes.at(end.shard);
+    outcome.seconds = end.seconds;
+    outcome.peak_bytes = end.peak_bytes;
+    // Whatever the job says: what counts is in the cache.
+    auto entry = context.cache.find(outcome.claim);
+    if (!end.error && entry && *entry) {
+      outcome.state = ShardState::done;
+      outcome.entry = std::move(**entry);
+      outcome.why.clear();
+      if (outcome.peak_bytes == 0) outcome.peak_bytes = outcome.entry->job.peak_bytes;
+      return true;
+    }
+    if (end.error && end.error->code() == Code::timeout && context.stop.stop_requested())
+      return false;  // it was stopped, and stays pending
+    outcome.state = ShardState::failed;
+    outcome.why = end.error ? end.error->text()
+                  : !entry  ? entry.error().text()
+                            : "the job ended without a receipt in the cache";
+    return !request.fail_fast;
+  };
+  const Status status = engine.run(tasks, request.engine, ended);
+  count(report);
+  report.seconds = seconds_since(begin_ns);
+  if (!status && status.error().code() == Code::timeout && context.stop.stop_requested()) {
+    report.stopped = true;
+    return report;
+  }
+  if (!status) return status.error();
+  return report;
+}
+
+}  // namespace furlong::shard
