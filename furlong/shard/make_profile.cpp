@@ -6,7 +6,7 @@
 
 #include "furlong/base/json.h"
 #include "furlong/base/text.h"
-#include "furlong/shard/internal/cost_json.h"
+#include "furlong/shard/cost_json.h"
 #include "furlong/shard/internal/key_hash.h"
 #include "furlong/shard/internal/tasks.h"
 #include "furlong/shard/journal.h"

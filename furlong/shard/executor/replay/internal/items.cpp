@@ -2,7 +2,7 @@
 
 #include "furlong/base/json.h"
 #include "furlong/base/json_object.h"
-#include "furlong/shard/internal/cost_json.h"
+#include "furlong/shard/cost_json.h"
 
 namespace furlong::shard::replay {
 
