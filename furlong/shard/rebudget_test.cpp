@@ -41,7 +41,7 @@ class RebudgetTest : public StoreFixture {
 
 TEST_F(RebudgetTest, SplitsOneAndLeavesAllOthersAsTheyWere) {
   for (const ShardId id : {ShardId{0}, ShardId{1}, plan_.shards.back().id}) {  // the first and the last too
-    const auto result = split(id, 1000);
+    const auto result = split(id, 450);
     ASSERT_TRUE(result) << result.error().text();
     ASSERT_GE(result->children.size(), 2u);
     EXPECT_EQ(result->children.front(), id) << "the first piece keeps the number";

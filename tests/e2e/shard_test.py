@@ -192,7 +192,7 @@ class Sharding(Case):
         self.assertIn("not a signing key", self.refused(2, "run", "s.store", "p.fsp", "--key", "key"))
         # Another store than the plan's.
         self.ok("shard", "store", "metamath", os.path.join(DATABASES, "demo0.mm"), "--out", "d.store", "--quiet")
-        self.assertIn("plan it anew", self.refused(2, "run", "d.store", "p.fsp"))
+        self.assertIn("plan it anew", self.refused(3, "run", "d.store", "p.fsp"))
         # A plan that is torn, at several places.
         plan = self.read_bytes(self.path("p.fsp"))
         for keep in (0, 1, len(plan) // 2, len(plan) - 1):
