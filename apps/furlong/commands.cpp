@@ -22,6 +22,7 @@ const std::vector<CommandSpec>& commands() {
       shard_check_command(),
       shard_show_command(),
       shard_rebudget_command(),
+      shard_receipt_command(),
       shard_profile_command(),
       shard_top_command(),
       shard_sweep_command(),

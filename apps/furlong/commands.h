@@ -23,6 +23,7 @@ CommandSpec shard_plan_command();
 CommandSpec shard_check_command();
 CommandSpec shard_show_command();
 CommandSpec shard_rebudget_command();
+CommandSpec shard_receipt_command();
 CommandSpec shard_profile_command();
 CommandSpec shard_top_command();
 CommandSpec shard_sweep_command();

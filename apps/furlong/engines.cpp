@@ -42,10 +42,9 @@ Error job_error(const ProcessEnd& end) {
   if (line != said.npos) said = said.substr(line + 1);
   if (said.starts_with(prefix)) said.remove_prefix(prefix.size());
   if (end.signal == SIGKILL)
-    return fail(
-        Code::exhausted,
-        "its process was killed, most likely since memory ran out: split it (furlong shard rebudget), "
-        "or run fewer jobs at once");
+    return fail(Code::exhausted,
+                "its process was killed (signal 9): by somebody, or since memory ran out, and then splitting "
+                "it (furlong shard rebudget) or fewer jobs at once help");
   if (end.signal != 0 || said.empty()) return fail(Code::internal, "its process ended: {}", end.text());
   return fail(Code::mismatch, "{}", one_line(said));
 }

@@ -15,16 +15,8 @@ namespace {
 using shard::PlanShard;
 using shard::Sizing;
 
-shard::Cost known_cost(const PlanShard& shard) {
-  shard::Cost cost;
-  cost.work = shard.cost_kind == shard::CostKind::work ? shard.cost : 0;
-  cost.record_bytes = shard.record_bytes;
-  cost.seconds = shard.seconds;
-  return cost;
-}
-
 std::uint64_t predicted_bytes(const shard::Plan& plan, const PlanShard& shard) {
-  return static_cast<std::uint64_t>(plan.sizing.predicted_bytes(known_cost(shard)));
+  return plan.sizing.predicted_peak_bytes(shard::known_cost(shard));
 }
 
 std::size_t unit_count(const shard::Plan& plan) {
@@ -199,7 +191,8 @@ Json run_json(const shard::Plan& plan, const shard::RunReport& report) {
             {"done", report.done},
             {"failed", report.failed},
             {"pending", report.pending},
-            {"seconds", report.seconds}};
+            {"seconds", report.seconds},
+            {"verified_share", report.sample}};
   json["shards"] = Json::array();
   for (const auto& outcome : report.shards) {
     const PlanShard& shard = *plan.find(outcome.shard);

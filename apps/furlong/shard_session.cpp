@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <map>
 
 #include "apps/furlong/executors.h"
 #include "apps/furlong/session.h"
@@ -60,11 +61,13 @@ Result<std::optional<shard::Model>> model_option(const Arguments& arguments, sha
 }
 
 std::vector<OptionSpec> fail_fast_options() {
-  return {
-      {.name = "--fail-fast",
-       .value_name = "",
-       .help = "Stop at the first unit or job that fails (default)."},
-      {.name = "--no-fail-fast", .value_name = "", .help = "Go on, and name what failed in OUT.failed.csv."}};
+  return {{.name = "--fail-fast",
+           .value_name = "",
+           .help = "Stop at the first unit or job that fails (default)."},
+          {.name = "--no-fail-fast",
+           .value_name = "",
+           .help = "Go on with what does not fail; shard plan and shard profile name what failed in "
+                   "OUT.failed.csv in both modes."}};
 }
 
 Result<bool> fail_fast(const Arguments& arguments) {
@@ -103,6 +106,20 @@ Result<SigningKey> signing_key(const Arguments& arguments) {
 fs::path receipts_folder(const Arguments& arguments) {
   if (arguments.given("--cache")) return arguments.value("--cache");
   return cache_folder() / "receipts";
+}
+
+Status distinct_files(const std::vector<std::pair<std::string, std::string>>& files) {
+  std::map<fs::path, std::string> seen;
+  for (const auto& [what, path] : files) {
+    if (path.empty() || path == "-") continue;
+    std::error_code error;
+    const fs::path whole = fs::weakly_canonical(fs::absolute(path, error), error);
+    const auto [place, fresh] = seen.emplace(error ? fs::path(path) : whole, what);
+    if (!fresh)
+      return fail(Code::invalid, "{}: {} and {} are the same file: choose another", path, place->second,
+                  what);
+  }
+  return {};
 }
 
 std::string duration_text(double seconds) {

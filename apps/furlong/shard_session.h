@@ -56,6 +56,10 @@ Result<SigningKey> signing_key(const Arguments& arguments);
 /// --cache's folder, else receipts/ in the cache folder.
 std::filesystem::path receipts_folder(const Arguments& arguments);
 
+/// `invalid` where two of the files that a command reads or writes are one: the later would be the end of the
+/// earlier. Those without a path, and "-", are left out.
+Status distinct_files(const std::vector<std::pair<std::string, std::string>>& files);
+
 /// "9.1 s", "3:42", "2:03:11".
 std::string duration_text(double seconds);
 

@@ -55,6 +55,7 @@ Bytes message(const CombinedReceipt& receipt) {
   hasher.add_field(kFormat).add_field(std::to_string(kVersion));
   hasher.add_field(receipt.store.hex()).add_field(receipt.plan.hex());
   hasher.add_field(receipt.executor).add_field(std::to_string(receipt.executor_version));
+  hasher.add_field(fmt::format("{}", receipt.sample));
   hasher.add_field(receipt.root.hex()).add_field(receipt.signer.hex());
   const Digest digest = hasher.finish();
   return {digest.bytes.begin(), digest.bytes.end()};
@@ -68,6 +69,7 @@ Result<CombinedReceipt> combine(const Plan& plan, const RunReport& report, const
   combined.plan = blake2b_256(print_plan(plan));
   combined.executor = plan.executor;
   combined.executor_version = plan.executor_version;
+  combined.sample = report.sample;
   std::map<ShardId, const ShardOutcome*> outcomes;
   for (const ShardOutcome& outcome : report.shards) outcomes[outcome.shard] = &outcome;
   for (const std::uint32_t node : plan.tree) {
@@ -95,6 +97,7 @@ std::string print_combined(const CombinedReceipt& receipt) {
   for (const auto& leaf : receipt.leaves)
     json["shards"].push_back(
         {{"shard", leaf.shard}, {"claim", leaf.claim.hex()}, {"receipt", leaf.receipt.hex()}});
+  json["verified_share"] = receipt.sample;
   json["root"] = receipt.root.hex();
   json["signer"] = receipt.signer.hex();
   json["signature"] = to_hex(receipt.signature);
@@ -123,7 +126,9 @@ Result<CombinedReceipt> parse_combined(std::string_view text, const std::string&
   object.text("signer", signer);
   object.text("signature", signature);
   const Json* shards = object.array("shards");
-  object.require({"store", "plan", "executor", "executor_version", "shards", "root", "signer", "signature"});
+  object.number("verified_share", receipt.sample, 0, 1);
+  object.require({"store", "plan", "executor", "executor_version", "shards", "verified_share", "root",
+                  "signer", "signature"});
   FURLONG_CHECK(object.strict());
   FURLONG_TRY(receipt.store, Digest::parse(store));
   FURLONG_TRY(receipt.plan, Digest::parse(plan));
@@ -150,10 +155,22 @@ Result<CombinedReceipt> parse_combined(std::string_view text, const std::string&
   return receipt;
 }
 
-Status check_combined(const CombinedReceipt& receipt, const Plan& plan) {
+Status check_combined(const CombinedReceipt& receipt, const Plan& plan, const Store& store) {
   if (receipt.store != plan.store || receipt.plan != blake2b_256(print_plan(plan)))
     return fail(Code::mismatch, "the combined receipt is of the plan {}, not {}", receipt.plan.brief(),
                 blake2b_256(print_plan(plan)).brief());
+  if (receipt.executor != plan.executor || receipt.executor_version != plan.executor_version)
+    return fail(Code::mismatch, "the combined receipt is of the executor {} {}, the plan of {} {}",
+                receipt.executor, receipt.executor_version, plan.executor, plan.executor_version);
+  for (const auto& leaf : receipt.leaves) {
+    const PlanShard* const shard = plan.find(leaf.shard);
+    if (shard == nullptr)
+      return fail(Code::mismatch, "the combined receipt has a shard {}, and the plan has none", leaf.shard);
+    FURLONG_TRY(const Claim claim, make_claim(store, shard->units));
+    if (leaf.claim != claim.digest(plan.executor, plan.executor_version))
+      return fail(Code::mismatch, "the combined receipt has another claim for shard {} than the store",
+                  leaf.shard);
+  }
   FURLONG_TRY(const Digest root, tree_root(plan.tree, receipt.leaves));
   if (root != receipt.root)
     return fail(Code::mismatch, "the combined receipt's root {} is not that of its shards, {}",

@@ -21,6 +21,9 @@ Result<Cost> parse_cost(const Json& json, const std::string& name) {
   Cost cost;
   try {
     cost.work = json.at("work").get<double>();
+    for (const char* bytes : {"record_bytes", "peak_bytes"})
+      if (!json.at(bytes).is_number_unsigned())
+        return fail(Code::corrupt, "{}: {} is no number of bytes", name, bytes);
     cost.record_bytes = json.at("record_bytes").get<std::uint64_t>();
     cost.seconds = json.at("seconds").get<double>();
     cost.peak_bytes = json.at("peak_bytes").get<std::uint64_t>();

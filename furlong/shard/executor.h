@@ -81,8 +81,11 @@ class Executor {
   /// Whether a unit costs the same whoever ran before it in its record (a command, a race; not a proof with
   /// tables that it shares). Such a unit is executed once, and join() does the rest.
   virtual bool independent() const { return false; }
-  /// Whether its job takes memory in the process that holds the claim (not in a child's, on a card): the claim's
-  /// own lists then count as filled memory of the record.
+  /// Whether its receipts attest files that a later job could write over: then all are looked at once more
+  /// before a verdict.
+  virtual bool attests_files() const { return false; }
+  /// Whether its job takes memory in the process that holds the claim (not in a child's, on a card): the
+  /// claim's own lists then count as filled memory of the record.
   virtual bool holds_claim() const { return false; }
   /// Of an independent executor: the cost of a record of cost `record` with a unit of cost `unit` added.
   virtual Cost join(const Cost& record, const Cost& unit) const;
@@ -92,7 +95,8 @@ class Executor {
   /// The expensive job of a claim, of which the check is the first part. Units in the plan's order.
   virtual Result<JobResult> run(const std::string& settings, const Claim& claim, std::span<const Unit> units,
                                 ItemSource& items, const JobOptions& options) const = 0;
-  /// Whether the receipt is that claim's and true; `mismatch` with why not. Shares no code with run().
+  /// Whether the receipt is that claim's and true; `mismatch` with why not. Shares no code with run() but
+  /// that which makes a claim of units.
   virtual Status verify(const std::string& settings, const Claim& claim, std::span<const Unit> units,
                         ItemSource& items, const Receipt& receipt, const VerifyOptions& options) const = 0;
 };

@@ -229,10 +229,8 @@ Status Merging::attempt(const std::vector<Pair>& pairs) {
 Result<MergeReport> Merging::run() {
   for (; report_.passes < kMostMergePasses; ++report_.passes) {
     const std::vector<Pair> pairs = candidates();
-    if (pairs.empty() || refused_in_a_row_ >= kMostRefusals) {
-      report_.fixpoint = true;
-      break;
-    }
+    report_.fixpoint = pairs.empty();
+    if (pairs.empty() || refused_in_a_row_ >= kMostRefusals) break;
     std::vector<Pair> disjoint;
     std::set<std::size_t> taken;
     for (const Pair& pair : pairs) {

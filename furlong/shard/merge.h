@@ -46,7 +46,7 @@ inline constexpr std::size_t kMergePartners = 4;
 struct MergeReport {
   int passes = 0;
   std::uint32_t attempts = 0, merged = 0, refused = 0;
-  bool fixpoint = false;  ///< no untried pair is left, or kMostRefusals were reached
+  bool fixpoint = false;  ///< no untried pair is left
 };
 
 /// Merges neighbours, and pairs that share bytes, while the merged shard's cold cost stays below the cut.

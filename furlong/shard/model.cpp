@@ -50,7 +50,7 @@ Result<Gate> gate(const Model& model, const Cost& check, Sizing budgets) {
   FURLONG_CHECK(apply_model(model, budgets, WorkSource::measured));
   Gate gate;
   gate.work = check.work;
-  if (model.memory) gate.bytes = static_cast<std::uint64_t>(std::ceil(budgets.predicted_bytes(check)));
+  if (model.memory) gate.bytes = budgets.predicted_peak_bytes(check);
   if (model.seconds) gate.seconds = model.seconds->formula.at(check.work);
   gate.over_budget = budgets.over_budget(check);
   gate.reaches_cut = budgets.reaches_cut(check);

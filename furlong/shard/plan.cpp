@@ -1,6 +1,7 @@
 #include "furlong/shard/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "furlong/base/text.h"
@@ -8,8 +9,24 @@
 
 namespace furlong::shard {
 
+Cost known_cost(const PlanShard& shard) {
+  Cost cost;
+  // Seconds are no W, and of an unknown kind nothing is known.
+  const bool work = shard.cost_kind == CostKind::work || shard.cost_kind == CostKind::profile_units;
+  cost.work = work ? shard.cost : 0;
+  cost.record_bytes = shard.record_bytes;
+  cost.seconds = shard.seconds;
+  return cost;
+}
+
 double Sizing::predicted_bytes(const Cost& cost) const {
   return static_cast<double>(base_bytes) + ram_per_work * cost.work + static_cast<double>(cost.record_bytes);
+}
+
+std::uint64_t Sizing::predicted_peak_bytes(const Cost& cost) const {
+  constexpr double kMost = 9.2e18;  // below 2^63
+  const double bytes = std::ceil(predicted_bytes(cost));
+  return bytes < kMost ? static_cast<std::uint64_t>(std::max(0.0, bytes)) : static_cast<std::uint64_t>(kMost);
 }
 
 double Sizing::predicted_seconds(const Cost& cost) const {

@@ -33,6 +33,8 @@ struct Sizing {
 
   double predicted_bytes(const Cost& cost) const;
   double predicted_seconds(const Cost& cost) const;
+  /// predicted_bytes() as a number of bytes; the largest one where it is more than that.
+  std::uint64_t predicted_peak_bytes(const Cost& cost) const;
   /// The cut is reached: more than the usable share of a budget, base included, is filled.
   bool reaches_cut(const Cost& cost) const;
   bool over_budget(const Cost& cost) const;
@@ -52,6 +54,9 @@ struct PlanShard {
   std::vector<UnitIndex> units;    ///< in the order of their execution
   bool operator==(const PlanShard&) const = default;
 };
+
+/// What the plan tells of a shard's cost, for Sizing's predictions.
+Cost known_cost(const PlanShard& shard);
 
 /// A unit that no shard has, and why. `why` is the executor's text or the cap's.
 struct FailedUnit {

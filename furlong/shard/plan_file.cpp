@@ -37,6 +37,8 @@ Status read_head(In in, Plan& plan) {
   FURLONG_TRY(s.budget_seconds, in.amount("the budget of time"));
   FURLONG_TRY(s.record_cap_bytes, in.number<std::uint64_t>("the record's cap"));
   FURLONG_TRY(s.usable, in.amount("the usable share"));
+  if (!(s.usable > 0 && s.usable <= 1))
+    return fail(Code::corrupt, "the usable share is {}, and must be above 0 and at most 1", s.usable);
   FURLONG_TRY(s.base_bytes, in.number<std::uint64_t>("the base of memory"));
   FURLONG_TRY(s.ram_per_work, in.amount("the memory per work"));
   FURLONG_TRY(s.base_seconds, in.amount("the base of time"));

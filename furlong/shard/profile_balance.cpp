@@ -144,7 +144,7 @@ class Partition {
   }
 
   void fill_empty();
-  void balance(double imbalance);
+  Status balance(double imbalance, const std::stop_token& stop);
   Status improve(double imbalance, std::stop_token stop);
   std::uint64_t objective() const;
 
@@ -177,14 +177,15 @@ void Partition::fill_empty() {
 
 // From the heaviest part to the lightest, units by what they cost there, as long as both come nearer to the
 // mean.
-void Partition::balance(double imbalance) {
+Status Partition::balance(double imbalance, const std::stop_token& stop) {
   const double middle = mean(), low = middle * (1 - imbalance), high = middle * (1 + imbalance);
   for (Part round = 0; round < 8 * parts() + 64; ++round) {
+    if (stop.stop_requested()) return fail(Code::timeout, "stopped while units were balanced");
     const auto heaviest =
         static_cast<Part>(std::max_element(part_weight_.begin(), part_weight_.end()) - part_weight_.begin());
     const auto lightest =
         static_cast<Part>(std::min_element(part_weight_.begin(), part_weight_.end()) - part_weight_.begin());
-    if (part_weight_[heaviest] <= high && part_weight_[lightest] >= low) return;
+    if (part_weight_[heaviest] <= high && part_weight_[lightest] >= low) return {};
     std::vector<std::pair<double, UnitIndex>> candidates;
     for (const UnitIndex unit : members_)
       if (part_[unit] == heaviest) candidates.emplace_back(change(unit, lightest), unit);
@@ -199,8 +200,9 @@ void Partition::balance(double imbalance) {
       move(unit, lightest);
       moved = true;
     }
-    if (!moved) return;
+    if (!moved) return {};
   }
+  return {};
 }
 
 // Moves that lessen cross bytes and keep the balance: to any part where there are few, else to those of the
@@ -371,9 +373,9 @@ Result<BalanceOutcome> balance_profile(const Profile& profile, const BalanceRequ
     Partition tried(profile, sharing, members, unit_weights, request.shards);
     tried.assign(cut);
     tried.fill_empty();
-    tried.balance(request.imbalance);
+    FURLONG_CHECK(tried.balance(request.imbalance, request.stop));
     FURLONG_CHECK(tried.improve(request.imbalance, request.stop));
-    tried.balance(request.imbalance);
+    FURLONG_CHECK(tried.balance(request.imbalance, request.stop));
     if (!best || tried.objective() < best->objective()) best.emplace(std::move(tried));
   }
   const Partition& partition = *best;

@@ -54,6 +54,11 @@ Result<Rebudgeted> rebudget(const std::shared_ptr<const Store>& store, const Exe
   if (split == nullptr)
     return fail(Code::invalid, "the plan has no shard {}: it has {} of them", request.shard,
                 plan.shards.size());
+  if (!plan.sizing.fitted && request.budget_bytes != 0 && !executor.independent())
+    return fail(
+        Code::invalid,
+        "the plan does not know what a job takes besides its record, so no budget of memory can be kept: "
+        "plan anew with a model (furlong shard fit) or without a profile");
   FURLONG_TRY(const Sizing sizing, sizing_of(plan, request));
 
   Journal journal;

@@ -141,6 +141,8 @@ Result<Digest> ReceiptCache::put(const Receipt& receipt) const {
   return address;
 }
 
+Status ReceiptCache::forget(const Digest& claim) const { return files_.remove(entry_file(claim)); }
+
 Status ReceiptCache::add(const ReceiptEntry& entry) const {
   Json json;
   json["version"] = kReceiptVersion;

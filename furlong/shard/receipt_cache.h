@@ -44,6 +44,10 @@ class ReceiptCache {
   /// After put(): from now on the claim is carried out.
   Status add(const ReceiptEntry& entry) const;
 
+  /// The claim is not carried out any more, whatever an entry says; its receipt stays where it is. No entry
+  /// is no error.
+  Status forget(const Digest& claim) const;
+
   std::filesystem::path entry_file(const Digest& claim) const;
   std::filesystem::path receipt_file(const Digest& address) const;
 

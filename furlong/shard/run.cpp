@@ -3,15 +3,22 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
+#include <unordered_set>
 
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/memory.h"
 #include "furlong/base/text.h"
 #include "furlong/shard/internal/independent_record.h"
+#include "furlong/shard/internal/key_hash.h"
+#include "furlong/shard/internal/store_format.h"
 #include "furlong/shard/internal/tasks.h"
 #include "furlong/shard/pace.h"
 
 namespace furlong::shard {
+
+using internal::store_digest_head;
+
 namespace {
 
 double seconds_since(std::int64_t begin_ns) {
@@ -48,23 +55,88 @@ Status verify_bound(const RunContext& context, Bound& bound, const Receipt& rece
                                  options);
 }
 
-// Whether all that a unit refers to comes before it.
-Status check_earlier(const Store& store, UnitIndex index) {
-  FURLONG_TRY(const Unit unit, store.unit(index));
-  for (const Key& reference : unit.references) {
-    FURLONG_TRY(const auto owner, store.owner(reference));
-    if (owner && *owner < index) continue;
-    if (!owner)
-      return fail(Code::invalid, "unit '{}' refers to the item {}, which no unit owns", one_line(unit.name),
-                  reference.hex());
-    FURLONG_TRY(const Unit later, store.unit(*owner));
+// What a unit promises rests on what others own: looked up in the units themselves, whose keys hold what they
+// own, and not in the store's index, which nothing seals.
+class Gate {
+ public:
+  explicit Gate(const RunContext& context) : context_(context), store_(*context.store) {}
+
+  // Every unit and the store's own digest.
+  Status whole() {
+    Hasher hasher = store_digest_head(store_.executor(), store_.executor_version(), store_.settings());
+    const bool earlier = context_.executor.rests_on_earlier();
+    for (UnitIndex index = 0; index < store_.unit_count(); ++index) {
+      FURLONG_CHECK(go_on());
+      FURLONG_TRY(const Unit unit, store_.unit(index));
+      hasher.add(unit.key.bytes);
+      if (earlier) FURLONG_CHECK(check(unit));
+      owned_.insert(unit.items.begin(), unit.items.end());
+    }
+    if (hasher.finish() != store_.digest())
+      return fail(Code::corrupt, "the store's units are not those of its digest {}: make it anew",
+                  store_.digest().brief());
+    for (UnitIndex index = 0; !earlier && index < store_.unit_count(); ++index) {
+      FURLONG_CHECK(go_on());
+      FURLONG_TRY(const Unit unit, store_.unit(index));
+      FURLONG_CHECK(check(unit));
+    }
+    return {};
+  }
+
+  // The units of one shard, against those that own what they refer to.
+  Status only(const PlanShard& shard) {
+    std::set<UnitIndex> read;
+    for (const UnitIndex index : shard.units) {
+      FURLONG_CHECK(go_on());
+      FURLONG_TRY(const Unit unit, store_.unit(index));
+      for (const Key& reference : unit.references) {
+        FURLONG_TRY(const auto owner, store_.owner(reference));
+        if (!owner) return unowned(unit, reference);
+        if (read.insert(*owner).second) {
+          FURLONG_TRY(const Unit owning, store_.unit(*owner));
+          owned_.insert(owning.items.begin(), owning.items.end());
+        }
+        if (!owned_.contains(reference)) return unowned(unit, reference);
+        if (!context_.executor.rests_on_earlier() || *owner < index) continue;
+        FURLONG_TRY(const Unit later, store_.unit(*owner));
+        return rests_on_later(unit, later);
+      }
+    }
+    return {};
+  }
+
+ private:
+  Status go_on() const {
+    if (context_.stop.stop_requested()) return fail(Code::timeout, "stopped at the gate");
+    return {};
+  }
+  static Error unowned(const Unit& unit, const Key& reference) {
+    return fail(Code::invalid, "unit '{}' refers to the item {}, which no unit owns; make the store anew",
+                one_line(unit.name), reference.hex());
+  }
+  static Error rests_on_later(const Unit& unit, const Unit& later) {
     return fail(Code::invalid,
                 "unit '{}' refers to an item of '{}', which does not come before it: what they promise would "
                 "rest on itself; make the store anew",
                 one_line(unit.name), one_line(later.name));
   }
-  return {};
-}
+  // Against what was owned so far.
+  Status check(const Unit& unit) const {
+    for (const Key& reference : unit.references) {
+      if (owned_.contains(reference)) continue;
+      FURLONG_TRY(const auto owner, store_.owner(reference));
+      if (!owner) return unowned(unit, reference);
+      FURLONG_TRY(const Unit other, store_.unit(*owner));
+      if (std::ranges::find(other.items, reference) == other.items.end()) return unowned(unit, reference);
+      return rests_on_later(unit, other);
+    }
+    return {};
+  }
+
+  const RunContext& context_;
+  const Store& store_;
+  std::unordered_set<Key, KeyHash> owned_;
+};
 
 }  // namespace
 
@@ -89,16 +161,8 @@ Status check_gate(const RunContext& context, const PlanShard* only) {
                 context.store->executor(), context.store->executor_version(), context.executor.name(),
                 context.executor.version());
   FURLONG_CHECK(require_coverage(context.plan, *context.store));
-  if (!context.executor.rests_on_earlier()) return {};
-  if (only != nullptr) {
-    for (const UnitIndex index : only->units) FURLONG_CHECK(check_earlier(*context.store, index));
-    return {};
-  }
-  for (UnitIndex index = 0; index < context.store->unit_count(); ++index) {
-    if (context.stop.stop_requested()) return fail(Code::timeout, "stopped at the gate");
-    FURLONG_CHECK(check_earlier(*context.store, index));
-  }
-  return {};
+  Gate gate(context);
+  return only != nullptr ? gate.only(*only) : gate.whole();
 }
 
 Result<Digest> claim_digest(const RunContext& context, const PlanShard& shard) {
@@ -111,12 +175,14 @@ Result<std::optional<ReceiptEntry>> settled(const RunContext& context, const Pla
   FURLONG_TRY(const Digest digest, claim_digest(context, shard));
   // What does not hold is run anew; what says nothing of the receipt (stopped, no memory, no permission) is
   // an Error.
-  const auto distrust = [&](const Error& error) -> Result<std::optional<ReceiptEntry>> {
+  const auto distrust = [&](const Error& error, bool verifying) -> Result<std::optional<ReceiptEntry>> {
     switch (error.code()) {
+      case Code::denied:
+        if (!verifying) return error;  // a folder that may not be read; else a signature that does not hold
+        [[fallthrough]];
       case Code::corrupt:
       case Code::incompatible:
       case Code::mismatch:
-      case Code::denied:
       case Code::invalid:
       case Code::unavailable:
         if (why != nullptr) *why = error.text();
@@ -126,24 +192,27 @@ Result<std::optional<ReceiptEntry>> settled(const RunContext& context, const Pla
     }
   };
   auto entry = context.cache.find(digest);
-  if (!entry) return distrust(entry.error());
+  if (!entry) return distrust(entry.error(), false);
   if (!*entry) return std::optional<ReceiptEntry>();
+  if ((*entry)->executor != context.executor.name() ||
+      (*entry)->executor_version != context.executor.version())
+    return distrust(fail(Code::incompatible, "its entry is of the executor {} {}", (*entry)->executor,
+                         (*entry)->executor_version),
+                    false);
   const auto receipt = context.cache.receipt(**entry);
-  if (!receipt) return distrust(receipt.error());
+  if (!receipt) return distrust(receipt.error(), false);
   FURLONG_TRY(Bound bound, bind(context, shard));
-  if (const Status status = verify_bound(context, bound, *receipt); !status) return distrust(status.error());
+  if (const Status status = verify_bound(context, bound, *receipt); !status)
+    return distrust(status.error(), true);
   return std::move(*entry);
 }
 
 Result<ShardJob> run_shard(const RunContext& context, const PlanShard& shard, const KeyPair& signer) {
   const Sizing& sizing = context.plan.sizing;
   FURLONG_TRY(Bound bound, bind(context, shard));
-  Cost predicted;
-  predicted.work = shard.cost_kind == CostKind::work ? shard.cost : 0;
-  predicted.record_bytes = shard.record_bytes;
   JobOptions options;
   options.record_cap_bytes = sizing.record_cap_bytes;
-  options.memory_bytes = static_cast<std::uint64_t>(sizing.predicted_bytes(predicted));
+  options.memory_bytes = sizing.predicted_peak_bytes(known_cost(shard));
   options.signer = &signer;
   options.stop = context.stop;
   const OwnMemoryWatch memory;
@@ -183,19 +252,14 @@ Result<Cost> check_shard(const RunContext& context, const PlanShard& shard) {
 
 namespace {
 
+// Nothing is known of a shard of unknown cost without a record.
 std::uint64_t predicted_bytes(const Plan& plan, const PlanShard& shard) {
   if (shard.record_bytes == 0 && shard.cost_kind == CostKind::unknown) return 0;
-  Cost cost;
-  cost.work = shard.cost_kind == CostKind::work ? shard.cost : 0;
-  cost.record_bytes = shard.record_bytes;
-  return static_cast<std::uint64_t>(plan.sizing.predicted_bytes(cost));
+  return plan.sizing.predicted_peak_bytes(known_cost(shard));
 }
 
 double predicted_seconds(const Plan& plan, const PlanShard& shard) {
-  Cost cost;
-  cost.work = shard.cost_kind == CostKind::work ? shard.cost : 0;
-  cost.seconds = shard.seconds;
-  return shard.cost_kind == CostKind::unknown ? 0 : plan.sizing.predicted_seconds(cost);
+  return shard.cost_kind == CostKind::unknown ? 0 : plan.sizing.predicted_seconds(known_cost(shard));
 }
 
 // Heaviest first by the plan's cost; where none is known, the plan's order.
@@ -225,6 +289,19 @@ void count(RunReport& report) {
   }
 }
 
+// The entry of a claim, when its receipt is there and is of that claim.
+Result<std::optional<ReceiptEntry>> bound_entry(const RunContext& context, const Digest& claim) {
+  FURLONG_TRY(auto entry, context.cache.find(claim));
+  if (!entry) return entry;
+  FURLONG_TRY(const Receipt receipt, context.cache.receipt(*entry));
+  if (receipt.claim != claim || receipt.executor != context.executor.name() ||
+      receipt.version != context.executor.version())
+    return fail(Code::mismatch, "its receipt is of the claim {}, not {}", receipt.claim.brief(),
+                claim.brief());
+  FURLONG_CHECK(furlong::verify(receipt_message(receipt), receipt.signature, receipt.signer));
+  return entry;
+}
+
 // Looks up what is settled, on as many threads as jobs may be at work.
 Status settle(const RunContext& context, const RunRequest& request, RunReport& report) {
   const unsigned workers = std::max(1u, request.engine.jobs);
@@ -239,6 +316,8 @@ Status settle(const RunContext& context, const RunRequest& request, RunReport& r
     FURLONG_TRY(outcome.claim, claim_digest(context, shard));
     FURLONG_TRY(outcome.entry, settled(context, shard, &outcome.why));
     if (outcome.entry) outcome.state = ShardState::kept;
+    // Nobody may take it for the receipt of the job that runs now.
+    if (!outcome.why.empty() && !request.dry_run) FURLONG_CHECK(context.cache.forget(outcome.claim));
     pace.finish(running);
     pace.advance(1);
     return {};
@@ -247,12 +326,34 @@ Status settle(const RunContext& context, const RunRequest& request, RunReport& r
   return status;
 }
 
+// A job may have written over what another one's receipt attests.
+Status look_again(const RunContext& context, RunReport& report) {
+  for (ShardOutcome& outcome : report.shards) {
+    if (!outcome.entry) continue;
+    std::string why;
+    FURLONG_TRY(const auto holds, settled(context, *context.plan.find(outcome.shard), &why));
+    if (holds) continue;
+    outcome.state = ShardState::failed;
+    outcome.entry.reset();
+    outcome.why = "its receipt held, and no longer does now that the others have run: " + why;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<RunReport> run_plan(const RunContext& context, Engine& engine, const RunRequest& request) {
   const std::int64_t begin_ns = system_clock().now_ns();
-  FURLONG_CHECK(check_gate(context));
   RunReport report;
+  report.sample = context.sample;
+  const auto stopped = [&](const Status& status) {
+    report.stopped = !status && status.error().code() == Code::timeout && context.stop.stop_requested();
+    return report.stopped;
+  };
+  if (const Status gate = check_gate(context); stopped(gate))
+    return report;
+  else if (!gate)
+    return gate.error();
   for (const PlanShard& shard : context.plan.shards) {
     if (request.only && shard.id != *request.only) continue;
     ShardOutcome outcome;
@@ -262,8 +363,10 @@ Result<RunReport> run_plan(const RunContext& context, Engine& engine, const RunR
   if (report.shards.empty() && request.only)
     return fail(Code::invalid, "the plan has no shard {}: it has {} shards", *request.only,
                 context.plan.shards.size());
-  if (!report.shards.empty()) FURLONG_CHECK(settle(context, request, report));
+  const Status looked = report.shards.empty() ? Status() : settle(context, request, report);
   count(report);
+  if (stopped(looked)) return report;
+  if (!looked) return looked.error();
   const std::vector<EngineTask> tasks = tasks_of(context, report);
   if (tasks.empty() || request.dry_run) {
     report.seconds = seconds_since(begin_ns);
@@ -275,8 +378,10 @@ Result<RunReport> run_plan(const RunContext& context, Engine& engine, const RunR
     ShardOutcome& outcome = *outcomes.at(end.shard);
     outcome.seconds = end.seconds;
     outcome.peak_bytes = end.peak_bytes;
-    // Whatever the job says: what counts is in the cache.
-    auto entry = context.cache.find(outcome.claim);
+    // A job that says that all is well has verified its receipt before it wrote the entry; that it is there,
+    // has its bytes and is of the claim is seen here.
+    auto entry =
+        end.error ? Result<std::optional<ReceiptEntry>>(std::nullopt) : bound_entry(context, outcome.claim);
     if (!end.error && entry && *entry) {
       outcome.state = ShardState::done;
       outcome.entry = std::move(**entry);
@@ -294,13 +399,10 @@ Result<RunReport> run_plan(const RunContext& context, Engine& engine, const RunR
     return !request.fail_fast;
   };
   const Status status = engine.run(tasks, request.engine, ended);
+  if (status && context.executor.attests_files()) FURLONG_CHECK(look_again(context, report));
   count(report);
   report.seconds = seconds_since(begin_ns);
-  if (!status && status.error().code() == Code::timeout && context.stop.stop_requested()) {
-    report.stopped = true;
-    return report;
-  }
-  if (!status) return status.error();
+  if (!stopped(status) && !status) return status.error();
   return report;
 }
 

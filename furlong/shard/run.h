@@ -26,9 +26,11 @@ struct RunContext {
   std::stop_token stop;
 };
 
-/// The gate before anything runs: the plan is of this store and executor, each unit is in exactly one shard,
-/// and where the executor rests on earlier units no unit refers to a later one (with `only`: none of that
-/// shard). `invalid`, `mismatch`, `incompatible` name what is wrong.
+/// The gate before anything runs: the plan is of this store and executor, the store's units are those of its
+/// digest, each unit is in exactly one shard, all that a unit refers to is owned by a unit, and where the
+/// executor rests on earlier units by an earlier one. With `only` that shard's units are looked at alone, and
+/// not the digest. `invalid`, `mismatch`, `incompatible`, `corrupt` name what is wrong; `timeout` when
+/// stopped.
 Status check_gate(const RunContext& context, const PlanShard* only = nullptr);
 
 /// The claim that a shard's job carries out, rebuilt from the store.
@@ -75,6 +77,7 @@ struct RunReport {
   std::vector<ShardOutcome> shards;  ///< in the plan's order
   std::size_t kept = 0, done = 0, failed = 0, pending = 0;
   double seconds = 0;
+  double sample = 1;     ///< RunContext::sample: share of the rows that was verified
   bool stopped = false;  ///< all that was finished is in the cache
   /// Every shard of the plan is settled: the cover is disjoint, every receipt verified and bound.
   bool complete() const { return failed == 0 && pending == 0; }
@@ -95,6 +98,7 @@ struct CombinedReceipt {
     Digest claim, receipt;
   };
   std::vector<Leaf> leaves;  ///< in the order of the tree
+  double sample = 1;         ///< share of the receipts' rows that was verified, where the executor can
   Digest root;
   PublicKey signer;
   Signature signature{};
@@ -103,7 +107,8 @@ struct CombinedReceipt {
 Result<CombinedReceipt> combine(const Plan& plan, const RunReport& report, const KeyPair& signer);
 std::string print_combined(const CombinedReceipt& receipt);
 Result<CombinedReceipt> parse_combined(std::string_view text, const std::string& name);
-/// Root and signature; `mismatch`, `denied`.
-Status check_combined(const CombinedReceipt& receipt, const Plan& plan);
+/// Plan, executor, root, signature, and every leaf's claim against the store; `mismatch`, `denied`. Whether
+/// the leaves' receipts hold is another question: settled().
+Status check_combined(const CombinedReceipt& receipt, const Plan& plan, const Store& store);
 
 }  // namespace furlong::shard

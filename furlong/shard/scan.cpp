@@ -180,8 +180,7 @@ Result<std::optional<Found>> Scan::execute(Task task, std::uint64_t running) {
           const bool go_on,
           failure(found, unit, index,
                   fail(Code::exhausted, "alone it is over the budget: its job would take {} and {:.3g} s",
-                       human_bytes(static_cast<std::uint64_t>(sizing.predicted_bytes(cost))),
-                       sizing.predicted_seconds(cost))));
+                       human_bytes(sizing.predicted_peak_bytes(cost)), sizing.predicted_seconds(cost))));
       if (!go_on) return std::optional<Found>();
       pace_.advance(1);
       ++found.next;  // its record is spent: what comes after begins anew
@@ -208,7 +207,8 @@ Status Scan::work(unsigned worker, Task task) {
   std::optional<Found> found;
   if (const auto known = journal_.find(segment_, key)) {
     FURLONG_TRY(found, parse(*known));
-    if (found->next <= task.start || found->next > task.end)
+    if (found->next <= task.start || found->next > task.end ||
+        found->segment.units.size() + found->failed.size() != found->next - task.start)
       return fail(Code::corrupt, "a journal's segment from {} to {} ends at {}", task.start, task.end,
                   found->next);
     pace_.advance(found->next - task.start);
@@ -265,13 +265,14 @@ Result<std::optional<Cost>> price(const std::shared_ptr<const Store>& store, con
                                   Journal& journal, std::stop_token stop) {
   FURLONG_TRY(const Claim claim, make_claim(*store, units));
   const std::string key = claim.digest(std::string(executor.name()), executor.version()).hex();
-  if (const auto known = journal.find("price", key)) {
+  const std::string scope = journal_scope(executor, sizing);
+  const std::string priced = scoped_kind("price", scope), refused = scoped_kind("refused", scope);
+  if (const auto known = journal.find(priced, key)) {
     FURLONG_TRY(const Json json, json_parse(*known, "a journal's price"));
     FURLONG_TRY(const Cost cost, parse_cost(json, "a journal's price"));
     if (give_up && sizing.reaches_cut(cost)) return std::optional<Cost>();
     return std::optional<Cost>(cost);
   }
-  const std::string refused = scoped_kind("refused", journal_scope(executor, sizing));
   if (give_up && journal.find(refused, key)) return std::optional<Cost>();
   FURLONG_TRY(const auto items, ClaimItems::open(store, units));
   FURLONG_TRY(const auto record,
@@ -290,7 +291,7 @@ Result<std::optional<Cost>> price(const std::shared_ptr<const Store>& store, con
     }
   }
   const Cost cost = job_cost(executor, *record, *items);
-  FURLONG_CHECK(journal.add("price", key, json_line(cost_json(cost))));
+  FURLONG_CHECK(journal.add(priced, key, json_line(cost_json(cost))));
   return std::optional<Cost>(cost);
 }
 

@@ -1,7 +1,10 @@
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <limits>
 #include <system_error>
 #include <unordered_map>
 
@@ -89,6 +92,27 @@ Status StoreWriter::Impl::check(const Unit& unit) {
   return {};
 }
 
+namespace {
+
+// What writers of this store left behind that were killed.
+void sweep_temporaries(const fs::path& folder, const std::string& name) {
+  const std::string prefix = fmt::format(".{}.", name), suffix = ".tmp";
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string other = entry.path().filename().string();
+    if (other.size() <= prefix.size() + suffix.size() || !other.starts_with(prefix) ||
+        !other.ends_with(suffix))
+      continue;
+    const auto pid = parse_integer(
+        std::string_view(other).substr(prefix.size(), other.size() - prefix.size() - suffix.size()));
+    if (!pid || *pid <= 0 || *pid > std::numeric_limits<int>::max()) continue;
+    std::error_code ignored;
+    if (::kill(static_cast<int>(*pid), 0) != 0 && errno == ESRCH) fs::remove(entry.path(), ignored);
+  }
+}
+
+}  // namespace
+
 StoreWriter::StoreWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StoreWriter::~StoreWriter() = default;
 StoreWriter::StoreWriter(StoreWriter&&) noexcept = default;
@@ -106,13 +130,11 @@ Result<StoreWriter> StoreWriter::create(const fs::path& file, const std::string&
   impl->executor = executor;
   impl->executor_version = executor_version;
   impl->settings = settings;
+  sweep_temporaries(folder, file.filename().string());
   impl->temporary = folder / fmt::format(".{}.{}.tmp", file.filename().string(), ::getpid());
   fs::remove(impl->temporary, error);  // of a process of this number that was killed
   FURLONG_TRY(impl->tables, lmdb::Writer::create(impl->temporary, kTables));
-  impl->digest.add_field("furlong store 1")
-      .add_field(executor)
-      .add_field(std::to_string(executor_version))
-      .add_field(settings);
+  impl->digest = store_digest_head(executor, executor_version, settings);
   return StoreWriter(std::move(impl));
 }
 

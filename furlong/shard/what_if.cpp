@@ -69,11 +69,8 @@ Result<WhatIf> what_if(const Plan& plan, std::span<const std::uint32_t> runners)
     report.own_bytes += shard.own_bytes;
     report.cross_bytes += shard.cross_bytes;
     if (!plan.sizing.fitted) continue;
-    Cost cost;
-    cost.work = shard.cost_kind == CostKind::command_seconds ? 0 : shard.cost;
-    cost.record_bytes = shard.record_bytes;
-    report.largest_bytes =
-        std::max(report.largest_bytes, static_cast<std::uint64_t>(plan.sizing.predicted_bytes(cost)));
+    const auto bytes = plan.sizing.predicted_peak_bytes(known_cost(shard));
+    report.largest_bytes = std::max(report.largest_bytes, bytes);
   }
   const Lengths found = lengths(plan);
   report.unit = found.unit;

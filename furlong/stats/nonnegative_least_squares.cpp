@@ -99,7 +99,8 @@ class ActiveSet {
       std::optional<std::size_t> first_out;
       for (std::size_t j = 0; j < columns_; ++j) {
         if (in_[j] == 0 || (*z)[j] > 0) continue;
-        const double until = x_[j] / (x_[j] - (*z)[j]);
+        // One that is at 0 already, and would stay there or fall, goes out before any step is taken.
+        const double until = x_[j] > 0 ? x_[j] / (x_[j] - (*z)[j]) : 0;
         if (first_out && until >= step) continue;
         step = until;
         first_out = j;

@@ -30,6 +30,11 @@ struct Setup {
 Result<Setup> set_up(const Arguments& arguments) {
   Setup setup;
   setup.plan_file = arguments.positionals[1];
+  FURLONG_CHECK(distinct_files({{"the store", arguments.positionals[0]},
+                                {"the plan", arguments.positionals[1]},
+                                {"--out", arguments.value("--out")},
+                                {"--json", arguments.value("--json")},
+                                {"--key", arguments.value("--key")}}));
   FURLONG_TRY(setup.open, open_store(arguments.positionals[0]));
   FURLONG_TRY(setup.plan, open_plan(setup.plan_file));
   FURLONG_TRY(setup.only, shard_option(arguments, setup.plan));
@@ -50,9 +55,20 @@ fs::path default_combined(const fs::path& plan) {
 /// The one shard that --shard names, in this process.
 Result<int> run_one(const Arguments& arguments, const Setup& setup, const shard::RunContext& context) {
   const auto& shard = *setup.plan.find(*setup.only);
-  FURLONG_CHECK(shard::check_gate(context, &shard));
+  const auto stopped = [&] {
+    print_err(fmt::format("furlong run: shard {} was stopped; nothing of it is kept\n", shard.id));
+    return 128 + interrupt_signal();
+  };
   std::string why;
-  FURLONG_TRY(const auto kept, shard::settled(context, shard, &why));
+  std::optional<shard::ReceiptEntry> kept;
+  {
+    const Status gate = shard::check_gate(context, &shard);
+    auto looked = gate ? shard::settled(context, shard, &why)
+                       : Result<std::optional<shard::ReceiptEntry>>(gate.error());
+    if (!looked && context.stop.stop_requested()) return stopped();
+    if (!looked) return Error(std::move(looked).error());
+    kept = *std::move(looked);
+  }
   if (!why.empty()) print_err(fmt::format("furlong run: shard {} runs anew: {}\n", shard.id, one_line(why)));
   shard::RunReport report;
   shard::ShardOutcome outcome;
@@ -65,10 +81,7 @@ Result<int> run_one(const Arguments& arguments, const Setup& setup, const shard:
     report.pending = 1;
   } else {
     auto job = shard::run_shard(context, shard, setup.signing.key);
-    if (context.stop.stop_requested() && !job) {
-      print_err(fmt::format("furlong run: shard {} was stopped; nothing of it is kept\n", shard.id));
-      return 128 + interrupt_signal();
-    }
+    if (context.stop.stop_requested() && !job) return stopped();
     if (!job) return Error(std::move(job).error()).with(fmt::format("shard {}", shard.id));
     outcome.state = shard::ShardState::done;
     outcome.seconds = job->entry.job.seconds;
@@ -105,10 +118,12 @@ Result<int> finish(const Arguments& arguments, const Setup& setup, const shard::
   std::size_t units = 0;
   for (const auto& shard : setup.plan.shards) units += shard.units.size();
   if (table)
-    print_out(
-        fmt::format("verdict: complete: a disjoint cover of {} units, every receipt verified and bound; "
-                    "combined receipt {}{}\n",
-                    units, combined.root.brief(), arguments.flag("--dry-run") ? "" : " in " + file.string()));
+    print_out(fmt::format(
+        "verdict: complete: a disjoint cover of {} units, every receipt {} and bound; "
+        "combined receipt {}{}\n",
+        units,
+        report.sample < 1 ? fmt::format("verified ({}% of the rows)", 100 * report.sample) : "verified",
+        combined.root.brief(), arguments.flag("--dry-run") ? "" : " in " + file.string()));
   return exit_ok;
 }
 
@@ -143,6 +158,18 @@ Result<int> run(const Arguments& arguments) {
   request.engine.progress = line.progress();
   request.fail_fast = stop_at_failure;
   request.dry_run = arguments.flag("--dry-run");
+  // Two runs of one plan would do everything twice, and commands write over each other's outputs.
+  std::optional<FileLock> lock;
+  if (!request.dry_run) {
+    const fs::path file = cache.folder() / "locks" / blake2b_256(shard::print_plan(setup.plan)).brief();
+    auto held = FileLock::acquire(file, 0.2);
+    if (!held && held.error().code() == Code::timeout)
+      return fail(Code::denied,
+                  "another furlong run of this plan is at work with the receipts in {}: wait for it",
+                  cache.folder().string());
+    if (!held) return Error(std::move(held).error());
+    lock = *std::move(held);
+  }
   auto report = shard::run_plan(context, *engine, request);
   line.clear();
   if (!report) return Error(std::move(report).error());

@@ -55,7 +55,7 @@ std::string check_text(const shard::Plan& plan, const std::vector<Checked>& all)
                plan.sizing.over_budget(*checked.cost) ? "over the budget" : "ok",
                std::to_string(shard->units.size()), fmt::format("{:.4g}", checked.cost->work),
                human_bytes(checked.cost->record_bytes),
-               human_bytes(static_cast<std::uint64_t>(plan.sizing.predicted_bytes(*checked.cost))),
+               human_bytes(plan.sizing.predicted_peak_bytes(*checked.cost)),
                fmt::format("{:.3g}", checked.cost->seconds)});
   }
   return table.text();

@@ -1,7 +1,7 @@
 #include <unistd.h>
 
 #include <array>
-
+#include <set>
 
 #include "apps/furlong/commands.h"
 #include "apps/furlong/session.h"
@@ -25,15 +25,17 @@ std::string machine_name() {
 
 // What the jobs of a plan took, as their receipts' entries have it.
 Result<std::vector<shard::FitRun>> runs_of(const OpenStore& open, const shard::Plan& plan,
-                                           const shard::ReceiptCache& cache, const std::string& prefix) {
+                                           const shard::ReceiptCache& cache, std::set<Digest>& seen) {
   const shard::RunContext context{open.store, *open.executor, plan, cache, 1, 1, {}};
   std::vector<shard::FitRun> runs;
   for (const auto& shard : plan.shards) {
     FURLONG_TRY(const Digest claim, shard::claim_digest(context, shard));
+    // Plans that share a shard share its run: twice, it could be held out and seen at once.
+    if (!seen.insert(claim).second) continue;
     const auto entry = cache.find(claim);
     if (!entry || !*entry) continue;
     shard::FitRun run;
-    run.name = fmt::format("{}shard {}", prefix, shard.id);
+    run.name = fmt::format("shard {}", shard.id);
     run.check = (*entry)->check;
     for (const auto& [name, value] : run.check.features) run.counters[name] = value;
     run.job_seconds = (*entry)->job.seconds;
@@ -45,6 +47,12 @@ Result<std::vector<shard::FitRun>> runs_of(const OpenStore& open, const shard::P
 
 Result<int> run(const Arguments& arguments) {
   if (!arguments.given("--out")) return fail(Code::invalid, "shard fit: --out FILE is missing");
+  std::vector<std::pair<std::string, std::string>> named{{"--out", arguments.value("--out")},
+                                                         {"--profile", arguments.value("--profile")},
+                                                         {"the store", arguments.positionals[0]}};
+  for (std::size_t i = 1; i < arguments.positionals.size(); ++i)
+    named.emplace_back(fmt::format("plan {}", i), arguments.positionals[i]);
+  FURLONG_CHECK(distinct_files(named));
   FURLONG_TRY(const OpenStore open, open_store(arguments.positionals[0]));
   const shard::ReceiptCache cache(receipts_folder(arguments));
   std::optional<shard::Profile> profile;
@@ -53,6 +61,7 @@ Result<int> run(const Arguments& arguments) {
                 as_input(shard::read_profile(system_files(), fs::path(arguments.value("--profile")))));
   }
   std::vector<shard::FitRun> runs;
+  std::set<Digest> seen;
   std::size_t shards = 0;
   const std::vector<std::string> files(arguments.positionals.begin() + 1, arguments.positionals.end());
   for (const std::string& file : files) {
@@ -60,7 +69,7 @@ Result<int> run(const Arguments& arguments) {
     if (plan.store != open.store->digest())
       return fail(Code::mismatch, "{}: the plan is for the store {}, not {}", file, plan.store.brief(),
                   open.store->digest().brief());
-    FURLONG_TRY(auto some, runs_of(open, plan, cache, ""));
+    FURLONG_TRY(auto some, runs_of(open, plan, cache, seen));
     if (profile) FURLONG_CHECK(shard::use_profile(some, plan, *profile));
     if (files.size() > 1)
       for (auto& one : some) one.name = file + " " + one.name;

@@ -1,4 +1,4 @@
-#include <thread>
+#include <numeric>
 
 #include "apps/furlong/commands.h"
 #include "apps/furlong/session.h"
@@ -67,12 +67,13 @@ Result<shard::PlanRequest> request_of(const Arguments& arguments, const OpenStor
 }
 
 // With a failed unit named in both modes; a file of an earlier plan is not left to speak for this one.
-Status write_failed(const shard::Plan& plan, const shard::Store& store, const fs::path& out) {
+Status write_failed(std::span<const shard::FailedUnit> failed, const shard::Store& store,
+                    const fs::path& out) {
   const fs::path file = shard::beside_plan(out, "failed");
-  if (plan.failed.empty()) return system_files().remove(file);
-  FURLONG_TRY(const std::string csv, shard::failed_csv(plan.failed, store));
+  if (failed.empty()) return system_files().remove(file);
+  FURLONG_TRY(const std::string csv, shard::failed_csv(failed, store));
   FURLONG_CHECK(system_files().write_atomic(file, csv));
-  print_err(fmt::format("furlong shard plan: {} units failed: {}\n", plan.failed.size(), file.string()));
+  print_err(fmt::format("furlong shard plan: {} units failed: {}\n", failed.size(), file.string()));
   return {};
 }
 
@@ -93,11 +94,13 @@ Result<shard::Profile> profile_of(const Arguments& arguments, const OpenStore& o
   FURLONG_TRY(request.fail_fast, fail_fast(arguments));
   FURLONG_TRY(const std::int64_t workers, arguments.integer("--workers", 1, 1, 1024));
   request.workers = static_cast<unsigned>(workers);
+  FURLONG_TRY(request.record_cap_bytes, bytes_option(arguments, "--record-cap", 1));
   if (!arguments.flag("--dry-run")) request.journal = out.string() + ".fprof.journal";
   request.stop = stop;
   request.progress = progress;
   FURLONG_TRY(shard::ProfileOutcome made, shard::make_profile(open.store, *open.executor, request));
   if (!made.complete) {
+    if (!arguments.flag("--dry-run")) FURLONG_CHECK(write_failed(made.profile.failed, *open.store, out));
     const auto& first = made.profile.failed.front();
     return fail(Code::mismatch, "unit '{}' failed: {}; mend it, or plan without what fails (--no-fail-fast)",
                 one_line(made.profile.names[first.unit]), one_line(first.why));
@@ -111,8 +114,50 @@ struct ProfilePlan {
   std::string text;
 };
 
-Result<ProfilePlan> plan_profile(const Arguments& arguments, const shard::Profile& profile,
-                                 std::stop_token stop, const shard::Progress& progress) {
+// Without a model, what a job takes besides its record is measured, as for a plan by scanning.
+Result<std::string> fit_sizing(const OpenStore& open, shard::Sizing& sizing, std::stop_token stop) {
+  if (sizing.fitted || sizing.budget_bytes == 0) return std::string();
+  if (open.executor->independent()) {
+    sizing.fitted = true;
+    return std::string();
+  }
+  std::vector<shard::UnitIndex> order(open.store->unit_count());
+  std::iota(order.begin(), order.end(), shard::UnitIndex{0});
+  shard::Journal journal;
+  FURLONG_TRY(const shard::PrefixFit fit,
+              shard::measure_prefixes(open.store, *open.executor, order, sizing,
+                                      prefix_job_process(open, stop), journal, stop));
+  sizing.base_bytes = fit.base_bytes;
+  sizing.ram_per_work = fit.ram_per_work;
+  sizing.fitted = true;
+  return fmt::format("fit      {}\n", fit.text());
+}
+
+// What goes with one way of planning and would be ignored by another is refused.
+Status check_options(const Arguments& arguments) {
+  const bool profile = arguments.given("--profile"), by_profile = arguments.flag("--by-profile");
+  const bool shards = arguments.given("--shards");
+  if (profile && by_profile)
+    return fail(Code::invalid, "shard plan: --profile and --by-profile together: choose one");
+  const auto refuse = [&](bool when, std::string_view option, std::string_view with) -> Status {
+    if (!when || !arguments.given(option)) return {};
+    return fail(Code::invalid, "shard plan: {} has no meaning {}", option, with);
+  };
+  for (const auto* option : {"--max-ram", "--max-seconds", "--usable", "--cap", "--order"})
+    FURLONG_CHECK(refuse(shards, option, "with --shards"));
+  FURLONG_CHECK(refuse(!profile && !by_profile, "--cap", "without a profile (--profile, --by-profile)"));
+  for (const auto* option : {"--journal", "--no-merge"})
+    FURLONG_CHECK(refuse(profile || by_profile || shards, option, "in a plan from a profile"));
+  FURLONG_CHECK(refuse(profile || (shards && !by_profile), "--record-cap", "where nothing is executed"));
+  FURLONG_TRY(const std::uint32_t limit, limit_units());
+  if (limit != 0 && (profile || by_profile || shards))
+    return fail(Code::invalid, "FURLONG_SCAN_LIMIT_UNITS does not go with a plan from a profile: unset it");
+  return {};
+}
+
+Result<ProfilePlan> plan_profile(const Arguments& arguments, const OpenStore& open,
+                                 const shard::Profile& profile, std::stop_token stop,
+                                 const shard::Progress& progress) {
   if (arguments.given("--shards")) {
     shard::BalanceRequest request;
     FURLONG_TRY(const std::int64_t shards, arguments.integer("--shards", 0, 1, 10'000'000));
@@ -144,8 +189,12 @@ Result<ProfilePlan> plan_profile(const Arguments& arguments, const shard::Profil
   if (order == "sharing") request.order = shard::OrderKind::sharing;
   request.stop = stop;
   request.progress = progress;
+  std::string fitted;
+  if (!request.model || !request.model->memory) {
+    FURLONG_TRY(fitted, fit_sizing(open, request.sizing, stop));
+  }
   FURLONG_TRY(shard::PackOutcome outcome, shard::pack_profile(profile, request));
-  std::string text = outcome.text();
+  std::string text = fitted + outcome.text();
   if (!text.ends_with('\n')) text += '\n';
   return ProfilePlan{std::move(outcome.plan), std::move(outcome.counters), std::move(text)};
 }
@@ -162,13 +211,13 @@ Result<int> run_from_profile(const Arguments& arguments, const OpenStore& open, 
   auto profile = profile_of(arguments, open, out, stop, line.progress());
   if (stop.stop_requested()) return stopped();
   if (!profile) return Error(std::move(profile).error());
-  auto planned = plan_profile(arguments, *profile, stop, line.progress());
+  auto planned = plan_profile(arguments, open, *profile, stop, line.progress());
   if (stop.stop_requested()) return stopped();
   line.clear();
   if (!planned) return Error(std::move(planned).error());
   const bool dry = arguments.flag("--dry-run");
   if (!dry) {
-    FURLONG_CHECK(write_failed(planned->plan, *open.store, out));
+    FURLONG_CHECK(write_failed(planned->plan.failed, *open.store, out));
     if (arguments.flag("--by-profile"))
       FURLONG_CHECK(shard::write_profile(system_files(), fs::path(out.string() + ".fprof"), *profile));
     FURLONG_CHECK(system_files().write_atomic(
@@ -189,9 +238,14 @@ Result<int> run(const Arguments& arguments) {
   const bool dry = arguments.flag("--dry-run");
   if (!arguments.given("--out") && !dry) return fail(Code::invalid, "shard plan: --out OUT.fsp is missing");
   const fs::path out = arguments.value("--out", "plan.fsp");
+  FURLONG_CHECK(distinct_files({{"the store", arguments.positionals[0]},
+                                {"--out", dry ? "" : out.string()},
+                                {"--json", arguments.value("--json")},
+                                {"--journal", arguments.value("--journal")},
+                                {"--profile", arguments.value("--profile")},
+                                {"--model", arguments.value("--model")}}));
   FURLONG_TRY(const OpenStore open, open_store(arguments.positionals[0]));
-  if (arguments.given("--profile") && arguments.flag("--by-profile"))
-    return fail(Code::invalid, "shard plan: --profile and --by-profile together: choose one");
+  FURLONG_CHECK(check_options(arguments));
   if (arguments.given("--profile") || arguments.flag("--by-profile") || arguments.given("--shards"))
     return run_from_profile(arguments, open, out);
   FURLONG_TRY(shard::PlanRequest request, request_of(arguments, open, out));
@@ -209,7 +263,7 @@ Result<int> run(const Arguments& arguments) {
     return 128 + interrupt_signal();
   }
   if (!outcome) return Error(std::move(outcome).error());
-  if (!dry) FURLONG_CHECK(write_failed(outcome->plan, *open.store, out));
+  if (!dry) FURLONG_CHECK(write_failed(outcome->plan.failed, *open.store, out));
   if (!outcome->complete) {
     const auto& first = outcome->plan.failed.front();
     FURLONG_TRY(const shard::Unit unit, open.store->unit(first.unit));

@@ -26,6 +26,9 @@ Status write_failed(const shard::Profile& profile, const shard::Store& store, co
 Result<int> run(const Arguments& arguments) {
   if (!arguments.given("--out")) return fail(Code::invalid, "shard profile: --out FILE is missing");
   const fs::path out = arguments.value("--out");
+  FURLONG_CHECK(distinct_files({{"the store", arguments.positionals[0]},
+                                {"--out", out.string()},
+                                {"--journal", arguments.value("--journal")}}));
   FURLONG_TRY(const OpenStore open, open_store(arguments.positionals[0]));
   shard::ProfileRequest request;
   FURLONG_TRY(request.fail_fast, fail_fast(arguments));

@@ -27,6 +27,11 @@ Result<std::map<shard::ShardId, shard::Cost>> all_costs(const fs::path& plan_fil
 }
 
 Result<int> run(const Arguments& arguments) {
+  FURLONG_CHECK(distinct_files({{"the store", arguments.positionals[0]},
+                                {"the plan", arguments.positionals[1]},
+                                {"--json", arguments.value("--json")}}));
+  FURLONG_CHECK(
+      distinct_files({{"the store", arguments.positionals[0]}, {"--out", arguments.value("--out")}}));
   FURLONG_TRY(const OpenStore open, open_store(arguments.positionals[0]));
   const fs::path file = arguments.positionals[1];
   FURLONG_TRY(const shard::Plan plan, open_plan(file));

@@ -28,7 +28,17 @@ Result<int> run(const Arguments& arguments) {
   shard::StoreRequest request;
   request.input = arguments.positionals[1];
   request.out = arguments.value("--out");
-  if (system_files().exists(request.out) && !arguments.flag("--replace"))
+  FURLONG_CHECK(distinct_files({{"the input", request.input.string()}, {"--out", request.out.string()}}));
+  std::error_code error;
+  const bool there = std::filesystem::exists(request.out, error);
+  // Another file is not replaced by a slip of the hand, nor a device or a pipe by a regular file.
+  if (there && arguments.flag("--replace")) {
+    const auto old = shard::Store::open(request.out);
+    if (!old && old.error().code() == Code::invalid)
+      return fail(Code::invalid, "{} is no store, and --replace replaces stores alone: choose another --out",
+                  request.out.string());
+  }
+  if (there && !arguments.flag("--replace"))
     return fail(Code::invalid, "{} is there already: give --replace, or another --out", request.out.string());
   request.stop = stop_on_interrupt();
   StepLine line(!arguments.flag("--quiet"));

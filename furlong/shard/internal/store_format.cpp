@@ -44,6 +44,15 @@ class Cursor {
 
 }  // namespace
 
+Hasher store_digest_head(const std::string& executor, int executor_version, const std::string& settings) {
+  Hasher hasher;
+  hasher.add_field("furlong store 1")
+      .add_field(executor)
+      .add_field(std::to_string(executor_version))
+      .add_field(settings);
+  return hasher;
+}
+
 std::array<std::uint8_t, 4> index_bytes(UnitIndex index) {
   return {static_cast<std::uint8_t>(index >> 24), static_cast<std::uint8_t>(index >> 16),
           static_cast<std::uint8_t>(index >> 8), static_cast<std::uint8_t>(index)};

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "furlong/base/hash.h"
 #include "furlong/shard/types.h"
 
 namespace furlong::shard::internal {
@@ -30,6 +31,9 @@ Result<Place> decode_place(ByteView bytes);
 inline constexpr std::string_view kFormatKey = "format", kVersionKey = "version", kExecutorKey = "executor",
                                   kExecutorVersionKey = "executor_version", kSettingsKey = "settings",
                                   kUnitsKey = "units", kDigestKey = "digest";
+
+/// The beginning of a store's digest; the keys of all units follow, in plain order.
+Hasher store_digest_head(const std::string& executor, int executor_version, const std::string& settings);
 
 /// Big-endian, so that the table is in plain order.
 std::array<std::uint8_t, 4> index_bytes(UnitIndex index);

@@ -76,8 +76,9 @@ TEST(LocalEngine, WhatDoesNotFitNowLetsASmallerOneGoFirst) {
     begun.push_back(task.shard);
     changed.notify_all();
     // The first holds its memory until the small one has begun, which must not wait for the second.
-    if (task.shard == 0)
+    if (task.shard == 0) {
       EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return begun.size() == 2; }));
+    }
     return TaskEnd{};
   });
   ASSERT_TRUE(

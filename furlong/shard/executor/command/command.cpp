@@ -64,6 +64,7 @@ class CommandExecutor : public Executor {
   std::string_view name() const override { return kExecutorName; }
   int version() const override { return kExecutorVersion; }
   CostKind cost_kind() const override { return CostKind::command_seconds; }
+  bool attests_files() const override { return true; }
   bool independent() const override { return true; }
   Cost join(const Cost& record, const Cost& unit) const override { return join_costs(record, unit); }
 
