@@ -1,5 +1,5 @@
 """The path of docs/tune-your-own-kernel.md, with the files that stand in it: init, lint, race, sizes, export, and the header in a
-C program."""
+C program. Of the guide for batch operators and the README: that their command lines are the program's."""
 import json
 import os
 import re
@@ -11,8 +11,13 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from support import Case, SOURCE  # noqa: E402
 
-with open(os.path.join(SOURCE, "docs/tune-your-own-kernel.md"), encoding="utf-8") as page:
-    GUIDE = page.read()
+
+def page(name):
+    with open(os.path.join(SOURCE, name), encoding="utf-8") as file:
+        return file.read()
+
+
+GUIDE = page("docs/tune-your-own-kernel.md")
 
 
 def file_of(name):
@@ -134,16 +139,19 @@ class Guide(Case):
         self.assertRegex(run.stdout, r"#define ROW_SUMS_\w+_ROWS1024_ROWS 16\n#define ROW_SUMS_\w+_ROWS1024_SUMS 1\n")
 
     def test_commands_are_those_of_the_program(self):
-        """Every option in the guide's command lines is one of that command's."""
-        lines = re.findall(r"^\$ furlong (.*)$", GUIDE, re.MULTILINE)
-        self.assertGreater(len(lines), 8)
-        for line in lines:
-            words = line.split()
-            command = words[:2] if words[0] in ("knobs", "pack", "quarantine") else words[:1]
-            help_page = self.run_furlong(*command, "--help")
-            self.assertEqual(help_page.returncode, 0, line)
-            for option in (word for word in words if word.startswith("--")):
-                self.assertIn("  " + option + " ", help_page.stdout.replace("\n", " \n"), line)
+        """Every option in the guides' command lines is one of that command's."""
+        for name, least in (("docs/tune-your-own-kernel.md", 9), ("docs/guide-batch-operators.md", 20), ("README.md", 3)):
+            lines = re.findall(r"^ *\$ (?:[^\n]* )?furlong ([^#\n]*)", page(name), re.MULTILINE)
+            self.assertGreaterEqual(len(lines), least, name)
+            for line in lines:
+                self.check_command(line.split())
+
+    def check_command(self, words):
+        command = words[:2] if words[0] in ("knobs", "pack", "quarantine", "shard") else words[:1]
+        help_page = self.run_furlong(*command, "--help")
+        self.assertEqual(help_page.returncode, 0, words)
+        for option in (word.split("=")[0] for word in words if word.startswith("--")):
+            self.assertIn("  " + option + " ", help_page.stdout.replace("\n", " \n"), words)
 
 
 if __name__ == "__main__":
