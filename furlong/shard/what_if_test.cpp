@@ -80,6 +80,7 @@ TEST(WhatIf, LengthsAreWhatThePlanKnows) {
   plan.shards[1].cost_kind = CostKind::unknown;
   EXPECT_EQ(good(plan, {}).unit, "units");
   EXPECT_EQ(good(plan, {}).total, 4);
+  plan.shards[1].cost_kind = CostKind::profile_units;
   plan.sizing = {.base_bytes = 5000, .ram_per_work = 2, .fitted = true};
   EXPECT_EQ(good(plan, {}).largest_bytes, 5000u + 400 + 1000);
   EXPECT_EQ(good(Plan{}, {2}).times[0].wall, 0);
