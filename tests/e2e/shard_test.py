@@ -83,11 +83,13 @@ class Sharding(Case):
         entries = self.path(os.path.join(cache, "claims/*/*.json"))
         shards = len(self.json(*command, "--dry-run", code=3)["shards"])
         seen, before = set(), {}
-        for attempt in range(60):
+        for attempt in range(6):
             run = subprocess.Popen([FURLONG, *command, "--quiet"], env=self.environment, cwd=self.folder,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            # A kill at another moment each time, until some are done and some are not.
-            time.sleep(0.02 + 0.03 * (attempt % 8))
+            # A kill at another moment each time, at last while some are done and some are not.
+            time.sleep(0.02 + 0.05 * attempt)
+            while attempt >= 3 and len(glob.glob(entries)) <= len(before) and run.poll() is None:
+                time.sleep(0.001)
             run.send_signal(signal.SIGKILL)
             run.wait()
             state = self.json(*command, "--dry-run", code=None)

@@ -364,7 +364,7 @@ TEST(Process, AChildOfAnEndedThreadLivesOn) {
 // must not stay behind.
 TEST(Process, ItDiesWithItsParent) {
   if (const char* folder = std::getenv("FURLONG_TEST_PARENT_IN")) {
-    ProcessRequest request = shell("echo $$ > pid.new; mv pid.new pid; sleep 1000");
+    ProcessRequest request = shell("echo $$ > pid.new; mv pid.new pid; exec sleep 1000");
     request.folder = folder;
     run(request, 1000);
     return;
