@@ -31,6 +31,8 @@ Result<std::vector<std::string>> job_argv(const EngineRequest& request, const st
                                   fs::absolute(request.key).string(),
                                   "--verify",
                                   fmt::format("{}", request.sample),
+                                  "--seed",
+                                  std::to_string(request.context.seed),
                                   "--quiet"};
 }
 
@@ -56,16 +58,16 @@ Result<std::unique_ptr<shard::Engine>> make_local(const EngineRequest& request) 
     ProcessRequest process;
     process.argv = argv;
     process.argv[5] = std::to_string(task.shard);
+    // A job ends its own processes when it is asked to end; killed at once, it would leave that to a guard.
+    process.grace_s = 5;
     constexpr double kNoLimit_s = 1e9;
     const auto end = system_processes().run(process, kNoLimit_s, stop);
     if (!end) {
       told.error = end.error();
       return told;
     }
-    if (end->stopped)
-      told.error = fail(Code::timeout, "stopped");
-    else if (end->signal != 0 || end->exit_code != 0)
-      told.error = job_error(*end);
+    const bool well = end->signal == 0 && end->exit_code == 0;  // also one that was done when it was stopped
+    if (!well) told.error = end->stopped ? fail(Code::timeout, "stopped") : job_error(*end);
     return told;
   });
 }

@@ -81,6 +81,8 @@ Result<MeasuredEnd> run_measured(const MeasuredRequest& request, Processes& proc
   ProcessRequest process = request.process;
   process.control_group = group ? group->path() : std::filesystem::path();
   process.address_space_bytes = 0;
+  process.grace_s = 0;  // memory that is over its cap is not to grow on
+  process.guarded = true;
   if (!group && request.memory_cap_bytes != 0 && !request.any_address_space)
     process.address_space_bytes = address_space_limit(request.memory_cap_bytes);
 

@@ -11,7 +11,8 @@
 namespace furlong {
 
 struct MeasuredRequest {
-  ProcessRequest process;              ///< its address_space_bytes and control_group are set here
+  /// Its address_space_bytes, control_group and guarded are set here. No grace_s: all is killed at once.
+  ProcessRequest process;
   std::uint64_t memory_cap_bytes = 0;  ///< of the tree; 0: none
   /// Whether, without a control group, each process may reserve as much address space as it likes (sanitizers
   /// and some run times reserve terabytes).
@@ -49,7 +50,8 @@ struct MeasuredEnd {
   bool over_cap = false;  ///< it was killed for its memory, or its peak was found to be over the cap
 };
 
-/// The errors of Processes::start. Nothing of the tree that was seen is left when it returns. Thread safe.
+/// The errors of Processes::start. Nothing of the tree that was seen is left when it returns; nothing of its
+/// process group when this process is killed meanwhile. Thread safe.
 Result<MeasuredEnd> run_measured(const MeasuredRequest& request, Processes& processes = system_processes());
 
 }  // namespace furlong

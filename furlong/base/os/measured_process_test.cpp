@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -104,7 +106,7 @@ TEST(MeasuredProcess, ATimeoutAndAStopEndTheTree) {
   EXPECT_TRUE(run(request).end.timed_out);
 
   const TemporaryFolder folder = std::move(*TemporaryFolder::make("measured"));
-  request = shell("touch started; sleep 1000");
+  request = shell("sleep 1000 & echo $!; touch started; wait");
   request.process.folder = folder.path();
   std::stop_source stop;
   request.stop = stop.get_token();
@@ -115,6 +117,7 @@ TEST(MeasuredProcess, ATimeoutAndAStopEndTheTree) {
   const MeasuredEnd end = run(request);
   EXPECT_TRUE(end.end.stopped);
   EXPECT_FALSE(end.over_cap);
+  EXPECT_TRUE(gone_soon(static_cast<int>(*parse_integer(trim(end.end.standard_output)))));
   EXPECT_TRUE(run(request).end.stopped) << "nothing is started after the stop";
 }
 
@@ -130,6 +133,43 @@ TEST(MeasuredProcess, NobodyWhoLeftTheGroupIsLeft) {
   const auto pid = system_files().read(folder.path() / "pid");
   ASSERT_TRUE(pid);
   EXPECT_TRUE(gone_soon(static_cast<int>(*parse_integer(trim(*pid)))));
+}
+
+// Whether the group has its guard by now.
+bool is_guarded(int group) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream stat(entry.path() / "stat"), command(entry.path() / "cmdline");
+    std::string text, line;
+    std::getline(stat, text);
+    std::getline(command, line, '\n');
+    const std::size_t name_end = text.rfind(") ");
+    if (name_end == text.npos || line.find("kill -KILL 0") == line.npos) continue;
+    if (split(text.substr(name_end + 2), ' ')[2] == std::to_string(group)) return true;
+  }
+  return false;
+}
+
+// The parent is a second process of this program, running this same test, which is killed.
+TEST(MeasuredProcess, TheTreeDiesWithThisProcess) {
+  if (const char* folder = std::getenv("FURLONG_TEST_PARENT_IN")) {
+    MeasuredRequest request = shell("sleep 1000 & echo $$ $! > pid.new; mv pid.new pid; wait");
+    request.process.folder = folder;
+    run(request);
+    return;
+  }
+  const TemporaryFolder folder = std::move(*TemporaryFolder::make("measured"));
+  const auto parent = system_processes().start(
+      {.argv = {own_executable()->string(), "--gtest_filter=MeasuredProcess.TheTreeDiesWithThisProcess"},
+       .environment = {{"FURLONG_TEST_PARENT_IN", folder.path().string()}}});
+  ASSERT_TRUE(parent);
+  while (!system_files().exists(folder.path() / "pid")) system_clock().sleep_ns(1'000'000);
+  const auto pids = split(trim(*system_files().read(folder.path() / "pid")), ' ');
+  ASSERT_EQ(pids.size(), 2u);
+  const int leader = static_cast<int>(*parse_integer(pids[0]));
+  while (!is_guarded(leader)) system_clock().sleep_ns(1'000'000);
+  EXPECT_EQ((*parent)->kill().signal, SIGKILL);
+  EXPECT_TRUE(gone_soon(leader));
+  EXPECT_TRUE(gone_soon(static_cast<int>(*parse_integer(pids[1]))));
 }
 
 TEST(MeasuredProcess, AProgramThatIsNotThereIsNamed) {

@@ -21,12 +21,18 @@
 #include <system_error>
 
 #include "furlong/base/os/clock.h"
+#include "furlong/base/os/internal/group_guard.h"
+#include "furlong/base/os/internal/pipe.h"
 #include "furlong/base/os/internal/spawn.h"
 #include "furlong/base/os/interrupt.h"
 #include "furlong/base/os/memory.h"
 
 namespace furlong {
 namespace {
+
+using internal::make_pipe;
+using internal::Pipe;
+using internal::PipePair;
 
 constexpr std::size_t output_kept = 16u << 20;
 constexpr std::size_t error_kept = 1u << 20;
@@ -35,49 +41,6 @@ constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 std::int64_t deadline_after(double timeout_s) {
   if (!(timeout_s < 1e9)) return never;
   return system_clock().now_ns() + static_cast<std::int64_t>(std::max(timeout_s, 0.0) * 1e9);
-}
-
-// A descriptor that closes itself.
-class Pipe {
- public:
-  Pipe() = default;
-  explicit Pipe(int number) : number_(number) {}
-  ~Pipe() { close(); }
-  Pipe(Pipe&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Pipe& operator=(Pipe&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  void close() {
-    if (number_ >= 0) ::close(std::exchange(number_, -1));
-  }
-  int get() const { return number_; }
-  bool open() const { return number_ >= 0; }
-
- private:
-  int number_ = -1;
-};
-
-struct PipePair {
-  Pipe reader;
-  Pipe writer;
-};
-
-Result<PipePair> make_pipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0)
-    return fail(internal::spawn_code(errno), "making a pipe: {}", std::generic_category().message(errno));
-  PipePair pair{Pipe(ends[0]), Pipe(ends[1])};
-  for (Pipe* end : {&pair.reader, &pair.writer}) {
-    if (end->get() > 2) continue;
-    // This process runs without a standard stream, whose number the pipe has got: dup2 in the child
-    // would trip over it.
-    Pipe moved(fcntl(end->get(), F_DUPFD_CLOEXEC, 3));
-    if (!moved.open())
-      return fail(internal::spawn_code(errno), "making a pipe: {}", std::generic_category().message(errno));
-    std::swap(*end, moved);
-  }
-  return pair;
 }
 
 double seconds_of(const timeval& time) {
@@ -114,21 +77,24 @@ ssize_t write_without_signal(int descriptor, const char* data, std::size_t size)
 
 class SystemChild : public Child {
  public:
-  SystemChild(int pid, Pipe input, Pipe output, Pipe error, Pipe wake, std::string to_send)
+  SystemChild(int pid, Pipe input, Pipe output, Pipe error, Pipe wake, const ProcessRequest& request)
       : pid_(pid),
+        grace_s_(request.grace_s),
         own_peak_bytes_(peak_resident_bytes()),
         input_(std::move(input)),
         output_(std::move(output)),
         error_(std::move(error)),
         wake_(std::move(wake)),
         exit_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))),
-        to_send_(std::move(to_send)),
+        to_send_(request.input),
         closes_after_sending_(!to_send_.empty()) {
     register_child_group(pid_);
     set_nonblocking(input_);
     set_nonblocking(output_);
     set_nonblocking(error_);
     sample_memory();
+    if (!request.guarded) return;
+    if (auto guard = internal::GroupGuard::start(pid_)) guard_ = std::move(*guard);
   }
   ~SystemChild() override {
     if (!ended_) SystemChild::kill();
@@ -256,6 +222,11 @@ class SystemChild : public Child {
     sample_memory();
     if (polled[4].revents != 0) {
       interrupted_ = true;
+      kill_at_ns_ = deadline_after(grace_s_);
+      if (grace_s_ > 0) ::kill(-pid_, SIGTERM);
+    }
+    if (interrupted_ && system_clock().now_ns() >= kill_at_ns_) {
+      kill_at_ns_ = never;
       ::kill(-pid_, SIGKILL);
     }
     if (polled[0].revents != 0) send();
@@ -266,7 +237,8 @@ class SystemChild : public Child {
 
   int poll_ms(std::int64_t deadline_ns) const {
     const std::int64_t now_ns = system_clock().now_ns();
-    std::int64_t wait_ns = std::max<std::int64_t>(0, std::min(deadline_ns, next_sample_ns_) - now_ns);
+    std::int64_t wait_ns =
+        std::max<std::int64_t>(0, std::min({deadline_ns, next_sample_ns_, kill_at_ns_}) - now_ns);
     if (!exit_.open()) wait_ns = std::min<std::int64_t>(wait_ns, 5'000'000);  // no pidfd: look again soon
     return static_cast<int>((wait_ns + 999'999) / 1'000'000);
   }
@@ -331,6 +303,7 @@ class SystemChild : public Child {
     ::kill(-pid_, SIGKILL);
     drain();
     input_.close();
+    guard_.end();
     unregister_child_group(pid_);
     int status = 0;
     rusage usage{};
@@ -374,7 +347,9 @@ class SystemChild : public Child {
   }
 
   const int pid_;
+  const double grace_s_;
   const std::uint64_t own_peak_bytes_;
+  internal::GroupGuard guard_;
   Pipe input_;
   Pipe output_;
   Pipe error_;
@@ -389,6 +364,7 @@ class SystemChild : public Child {
   bool drops_output_ = false;  // nobody reads lines any more: past output_kept output is dropped
   bool output_given_ = false;
   bool interrupted_ = false;
+  std::int64_t kill_at_ns_ = never;  // when an interrupted one has had its grace
   bool timed_out_ = false;
   double limit_s_ = 0;
   std::uint64_t sampled_peak_bytes_ = 0;
@@ -470,7 +446,7 @@ class SystemProcesses : public Processes {
     plan.error = error.writer.get();
     FURLONG_TRY(const int pid, internal::spawn(plan));
     return std::make_unique<SystemChild>(pid, std::move(input.writer), std::move(output.reader),
-                                         std::move(error.reader), std::move(wake), request.input);
+                                         std::move(error.reader), std::move(wake), request);
   }
 };
 

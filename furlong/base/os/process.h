@@ -1,6 +1,6 @@
 #pragma once
 // The one process runner: fork and exec, own process group, limits, streaming lines. A child dies with
-// this process (its own descendants do when this process ends it or is interrupted).
+// this process (its own descendants do when this process ends it or is interrupted, and with a guard always).
 
 #include <cstdint>
 #include <filesystem>
@@ -26,6 +26,14 @@ struct ProcessRequest {
   std::uint64_t cpu_seconds = 0;          ///< RLIMIT_CPU; 0: none
   /// Folder of a control group (version 2) that it joins before its program begins; empty: this process's.
   std::filesystem::path control_group = {};
+  /// How long its group has to end by itself once it is interrupted (the stop token): it gets SIGTERM, and
+  /// SIGKILL this much later if its leader is still there. 0, or less: SIGKILL at once. Time limits, kill()
+  /// and the end of the object kill at once, whatever this says.
+  double grace_s = 0;
+  /// Has a guard in its group, a sleeping sh, kill the whole group also when this process is killed (kill
+  /// -9), which otherwise only the child itself notices. What has left the group lives on. The guard comes a
+  /// moment after the child has begun; where none can be had, the child runs without.
+  bool guarded = false;
 };
 
 /// How a child ended.
@@ -63,8 +71,9 @@ class Child {
   virtual ProcessEnd kill() = 0;
   /// Closes its input and waits for the end; past timeout_s the group is killed and timed_out is set.
   virtual ProcessEnd wait(double timeout_s) = 0;
-  /// From any thread: has the group killed, so that a read_line or wait in progress ends; `stopped` is
-  /// set at the end. A fake that never waits need not do anything.
+  /// From any thread: has the group killed, after its grace_s, so that a read_line or wait in progress ends;
+  /// `stopped` is set at the end, also of a child that then ended well. The signals are sent from within
+  /// read_line, write and wait. A fake that never waits need not do anything.
   virtual void interrupt() {}
   virtual int pid() const = 0;
 };
@@ -75,7 +84,7 @@ class Processes {
   /// `unavailable` names a program that is not there, `denied` one that may not be run, `exhausted` tells
   /// of no process or descriptor left. Thread safe.
   virtual Result<std::unique_ptr<Child>> start(const ProcessRequest& request) = 0;
-  /// Start, collect the output, wait. The stop token kills the group and sets `stopped`.
+  /// Start, collect the output, wait. The stop token interrupts it.
   Result<ProcessEnd> run(const ProcessRequest& request, double timeout_s, std::stop_token stop = {});
 };
 

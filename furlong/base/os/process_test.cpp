@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -199,6 +200,35 @@ TEST(Process, TheStopTokenEndsARun) {
   EXPECT_FALSE(fs::exists(folder.path() / "started")) << "nothing is started after the stop";
 }
 
+TEST(Process, AnInterruptedGroupHasItsGraceToEnd) {
+  // Without SIGTERM this would last; who ignores it ends with its leader.
+  ProcessRequest request =
+      shell("trap 'echo bye; exit 7' TERM; (trap '' TERM; sleep 1000) & echo $!; while :; do wait; done");
+  request.grace_s = 1000;
+  const auto child = start(request);
+  const int grandchild = number(line_of(*child));
+  child->interrupt();
+  const ProcessEnd end = child->wait(ample_s);
+  EXPECT_EQ(end.exit_code, 7);
+  EXPECT_EQ(end.standard_output, "bye\n");
+  EXPECT_TRUE(end.stopped);
+  EXPECT_FALSE(end.timed_out);
+  EXPECT_TRUE(gone_soon(grandchild));
+}
+
+TEST(Process, PastItsGraceTheGroupIsKilled) {
+  ProcessRequest request = shell("trap '' TERM; sleep 1000 & echo $!; while :; do wait; done");
+  request.grace_s = 0.05;
+  const auto child = start(request);
+  const int grandchild = number(line_of(*child));
+  child->interrupt();
+  const ProcessEnd end = child->wait(ample_s);
+  EXPECT_EQ(end.signal, SIGKILL);
+  EXPECT_TRUE(end.stopped);
+  EXPECT_FALSE(end.timed_out);
+  EXPECT_TRUE(gone_soon(grandchild));
+}
+
 TEST(Process, LinesStreamBothWays) {
   const auto child = start(shell("while read -r line; do echo \"got $line\"; done; printf 'no newline'"));
   for (int i = 0; i < 200; ++i) {
@@ -334,7 +364,7 @@ TEST(Process, AChildOfAnEndedThreadLivesOn) {
 // must not stay behind.
 TEST(Process, ItDiesWithItsParent) {
   if (const char* folder = std::getenv("FURLONG_TEST_PARENT_IN")) {
-    ProcessRequest request = shell("echo $$ > pid.new; mv pid.new pid; sleep 1000");
+    ProcessRequest request = shell("echo $$ > pid.new; mv pid.new pid; exec sleep 1000");
     request.folder = folder;
     run(request, 1000);
     return;
@@ -348,6 +378,37 @@ TEST(Process, ItDiesWithItsParent) {
   EXPECT_TRUE(alive(child));
   EXPECT_EQ(parent->kill().signal, SIGKILL);
   EXPECT_TRUE(gone_soon(child));
+}
+
+TEST(Process, WithAGuardItsChildrenDieWithItsParentToo) {
+  if (const char* folder = std::getenv("FURLONG_TEST_PARENT_IN")) {
+    ProcessRequest request = shell("sleep 1000 & echo $!; wait");
+    request.guarded = true;
+    const auto child = start(request);
+    ASSERT_TRUE(system_files().write_atomic(fs::path(folder) / "pid", line_of(*child)));
+    child->wait(1000);
+    return;
+  }
+  const TemporaryFolder folder = std::move(*TemporaryFolder::make("process"));
+  const auto parent = start({.argv = {own_executable()->string(),
+                                      "--gtest_filter=Process.WithAGuardItsChildrenDieWithItsParentToo"},
+                             .environment = {{"FURLONG_TEST_PARENT_IN", folder.path().string()}}});
+  while (!fs::exists(folder.path() / "pid")) system_clock().sleep_ns(1'000'000);
+  const int grandchild = number(*system_files().read(folder.path() / "pid"));
+  EXPECT_TRUE(alive(grandchild));
+  EXPECT_EQ(parent->kill().signal, SIGKILL);
+  EXPECT_TRUE(gone_soon(grandchild));
+}
+
+TEST(Process, AGuardIsInNobodysWay) {
+  // It is no child of the child, ends with it, and is waited for.
+  ProcessRequest request = shell("trap 'echo told' TERM; kill 0; wait; echo x; sleep 1000 & echo $!; exit 3");
+  request.guarded = true;
+  const ProcessEnd end = run(request);
+  EXPECT_EQ(end.exit_code, 3);
+  EXPECT_THAT(end.standard_output, testing::StartsWith("told\nx\n"));
+  EXPECT_TRUE(gone_soon(number(end.standard_output.substr(sizeof "told\nx"))));
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "no child is left";
 }
 
 TEST(Process, AProgramThatIgnoresItsChildrenStillSeesThemEnd) {

@@ -23,7 +23,7 @@ namespace furlong::internal {
 namespace {
 
 // Where the child failed, sent through a pipe that exec closes.
-enum class Stage : int { folder, group, limits, descriptors, exec };
+enum class Stage : int { folder, group, control_group, limits, descriptors, exec };
 struct Failure {
   Stage stage;
   int number;
@@ -55,9 +55,13 @@ bool limit(decltype(RLIMIT_AS) what, rlim_t soft, rlim_t hard) {
 // locks, and nothing written but the stack.
 [[noreturn, gnu::noinline]] void become(const Prepared& prepared) {
   const SpawnPlan& plan = *prepared.plan;
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != prepared.parent) _exit(127);  // it ended before the line above took effect
+  if (plan.join_group != 0) {
+    if (setpgid(0, plan.join_group) != 0) give_up(prepared, Stage::group);
+  } else {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != prepared.parent) _exit(127);  // it ended before the line above took effect
+  }
   // Default actions for all signals: exec keeps ignored ones, and a child that ignores SIGPIPE or
   // SIGINT because we do would surprise.
   struct sigaction standard{};
@@ -65,7 +69,8 @@ bool limit(decltype(RLIMIT_AS) what, rlim_t soft, rlim_t hard) {
   for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &standard, nullptr);
   if (!plan.group_file.empty()) {
     const int group = open(plan.group_file.c_str(), O_WRONLY | O_CLOEXEC);
-    if (group < 0 || write(group, "0", 1) != 1) give_up(prepared, Stage::group);  // 0: whoever writes it
+    if (group < 0 || write(group, "0", 1) != 1)
+      give_up(prepared, Stage::control_group);  // 0: whoever writes it
     close(group);
   }
   if (!plan.folder.empty() && chdir(plan.folder.c_str()) != 0) give_up(prepared, Stage::folder);
@@ -112,6 +117,9 @@ Error failed_in_child(const SpawnPlan& plan, const Failure& failure) {
     case Stage::folder:
       return fail(spawn_code(failure.number), "{}: cannot be the working folder: {}", plan.folder, why);
     case Stage::group:
+      return fail(spawn_code(failure.number), "{}: joining the process group {}: {}", plan.program,
+                  plan.join_group, why);
+    case Stage::control_group:
       return fail(spawn_code(failure.number), "{}: joining the control group {}: {}", plan.program,
                   plan.group_file, why);
     case Stage::limits:

@@ -21,10 +21,12 @@ struct SpawnPlan {
   std::uint64_t address_space_bytes = 0;
   std::uint64_t cpu_seconds = 0;
   std::string group_file;  ///< cgroup.procs of the control group to join; empty: none
+  /// Process group to join, which must have a member of this session. 0: it leads one of its own, and gets
+  /// SIGKILL when this process ends, which one that joins does not.
+  int join_group = 0;
 };
 
-/// Starts it as the leader of a process group of its own that gets SIGKILL when this process ends. Returns
-/// its process id once the program has been executed. Thread safe.
+/// Starts it in its process group. Returns its process id once the program has been executed. Thread safe.
 Result<int> spawn(const SpawnPlan& plan);
 
 /// The errors of starting a program, by errno.

@@ -12,10 +12,9 @@ namespace furlong::shard::slurm {
 namespace {
 
 Status check(const SlurmOptions& options) {
-  if (options.command.empty() || std::ranges::none_of(options.command, [](const std::string& argument) {
-        return argument.find("{}") != std::string::npos;
-      }))
-    return fail(Code::invalid, "the command of a job has no {{}}, which stands for its shard");
+  if (std::ranges::find(options.command, kShardArgument) == options.command.end())
+    return fail(Code::invalid, "the command of a job has no argument {}, which stands for its shard",
+                kShardArgument);
   if (options.plan.empty() ||
       !std::ranges::all_of(options.plan, [](unsigned char c) { return std::isalnum(c); }))
     return fail(Code::invalid, "'{}' is no name of a plan: letters and digits", options.plan);

@@ -15,8 +15,8 @@
 namespace furlong::shard::slurm {
 
 struct SlurmOptions {
-  /// What a job runs, on any node and in this process's working folder: argv, in which each "{}" becomes its
-  /// shard's number. Must leave a receipt where has_receipt looks.
+  /// What a job runs, on any node and in this process's working folder: argv, in which each argument that is
+  /// "{}" and nothing else becomes its shard's number. Must leave a receipt where has_receipt looks.
   std::vector<std::string> command;
   /// Names the plan in the queue: jobs are called "furlong-<plan>+<offset>". Letters and digits; two plans,
   /// or one plan with two caches, must not share it.

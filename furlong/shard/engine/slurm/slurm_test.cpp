@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "furlong/base/os/file.h"
 #include "furlong/shard/engine/slurm/internal/fake_slurm.h"
 
@@ -84,7 +86,7 @@ TEST_F(SlurmEngineTest, CarriesLikeShardsOutAsOneArray) {
   EXPECT_EQ(argument(slurm_.arrays[0], "--mem="), "112M");
   EXPECT_EQ(argument(slurm_.arrays[0], "--time="), "10");
   EXPECT_EQ(argument(slurm_.arrays[0], "--output="), (options_.logs / "%A_%a.log").string());
-  EXPECT_THAT(slurm_.arrays[0].script, HasSubstr("exec 'furlong' 'run' '--shard' ''\"$shard\"''"));
+  EXPECT_THAT(slurm_.arrays[0].script, HasSubstr("exec 'furlong' 'run' '--shard' \"$shard\"\n"));
   EXPECT_EQ(slurm_.most_at_once, 2u);
   EXPECT_THAT(all_told(), HasSubstr("array 10: shards 0-4, 112 MiB and 10 min each, 2 at a time"));
   EXPECT_EQ(ended_[0].seconds, 1);
@@ -282,6 +284,67 @@ TEST_F(SlurmEngineTest, ASilenceThatIsTooLongNamesWhatIsQueued) {
   EXPECT_THAT(status.error().text(), HasSubstr("the jobs 10 may still be in the queue"));
   EXPECT_GE(clock_.now_ms(), 50'000);
   EXPECT_LE(clock_.now_ms(), 90'000);
+}
+
+// Patience is for each command by itself: that squeue answers does not renew that for scontrol.
+TEST_F(SlurmEngineTest, AnEndThatNobodyTellsIsAskedForOnlySoLong) {
+  options_.patience_s = 50;
+  add_tasks(4);
+  slurm_.fates[1] = {"FAILED 1:0"};
+  slurm_.fates[2] = {"FAILED 3:0"};
+  slurm_.fates[3] = {"hang"};
+  const auto run_with = [&](const ProcessEnd& answer, const std::string& of_job) {
+    slurm_.arrays.clear();
+    slurm_.receipts.clear();
+    done_.clear();
+    failed_.clear();
+    told_.clear();
+    const std::int64_t begin_ms = clock_.now_ms();
+    slurm_.fault = [=](const ProcessRequest& request) -> std::optional<Result<ProcessEnd>> {
+      if (request.argv[0] != "scontrol" || request.argv[1] != "--oneliner") return std::nullopt;
+      if (!request.argv.back().ends_with(of_job)) return std::nullopt;
+      return Result<ProcessEnd>(answer);
+    };
+    const Status status = run();
+    EXPECT_FALSE(status.has_value());
+    EXPECT_GE(clock_.now_ms() - begin_ms, 50'000);
+    EXPECT_LE(clock_.now_ms() - begin_ms, 90'000);
+    EXPECT_EQ(std::ranges::count_if(
+                  told_, [](const std::string& line) { return line.find("again for") != line.npos; }),
+              1);
+    EXPECT_THAT(done_, ElementsAre(0u));
+    return status ? Error(Code::internal, "") : status.error();
+  };
+  const Error silent = run_with(silence()->value(), "");
+  EXPECT_EQ(silent.code(), Code::unavailable);
+  EXPECT_THAT(silent.text(), HasSubstr("Unable to contact"));
+  EXPECT_THAT(silent.text(), HasSubstr("the jobs 10 may still be in the queue"));
+  EXPECT_THAT(failed_, IsEmpty());
+
+  // What scontrol says of one job alone is not understood: the others are judged meanwhile.
+  slurm_.fates[1] = {"FAILED 1:0"};
+  slurm_.fates[2] = {"FAILED 3:0"};
+  slurm_.fates[3] = {"hang"};
+  const Error garbled = run_with(FakeSlurm::said(0, "ArrayTaskId=1 JobState=FAILED ExitCode=?\n"), "_1");
+  EXPECT_EQ(garbled.code(), Code::unavailable);
+  EXPECT_THAT(garbled.text(), HasSubstr("ExitCode=?"));
+  EXPECT_THAT(failure(2), HasSubstr("exit status 3"));
+}
+
+TEST_F(SlurmEngineTest, ARefusalToTellAnEndNamesWhatIsQueued) {
+  add_tasks(2);
+  slurm_.fates[0] = {"FAILED 1:0"};
+  slurm_.fates[1] = {"hang"};
+  slurm_.fault = [&](const ProcessRequest& request) -> std::optional<Result<ProcessEnd>> {
+    if (request.argv[0] != "scontrol" || request.argv[1] != "--oneliner") return std::nullopt;
+    return Result<ProcessEnd>(FakeSlurm::said(1, "", "slurm_load_jobs error: Access/permission denied"));
+  };
+  const Status status = run();
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code(), Code::invalid);
+  EXPECT_THAT(status.error().text(), HasSubstr("permission denied"));
+  EXPECT_THAT(status.error().text(), HasSubstr("the jobs 10 may still be in the queue"));
+  EXPECT_EQ(slurm_.live(), 1u) << "what runs is left to the next run";
 }
 
 TEST_F(SlurmEngineTest, GarbageIsNotTakenForAnEmptyQueue) {
@@ -488,7 +551,8 @@ TEST_F(SlurmEngineTest, OptionsThatMakeNoSenseAreRefused) {
     EXPECT_EQ(status.error().code(), Code::invalid);
     return status.error().text();
   };
-  EXPECT_THAT(refusal([](auto& o) { o.command = {"furlong"}; }), HasSubstr("{}"));
+  EXPECT_THAT(refusal([](auto& o) { o.command = {"furlong"}; }), HasSubstr("no argument {}"));
+  EXPECT_THAT(refusal([](auto& o) { o.command = {"furlong", "--shard={}"}; }), HasSubstr("no argument {}"));
   EXPECT_THAT(refusal([](auto& o) { o.plan = "a+b"; }), HasSubstr("a+b"));
   EXPECT_THAT(refusal([](auto& o) { o.logs.clear(); }), HasSubstr("logs"));
   EXPECT_THAT(refusal([](auto& o) { o.has_receipt = nullptr; }), HasSubstr("receipts"));

@@ -67,19 +67,19 @@ void ArrayRun::sleep(double seconds) {
 }
 
 Status ArrayRun::be_patient(const Error& error, std::optional<std::int64_t>& since) {
-  if (!is_passing(error)) return error;
+  const auto jobs = jobs_in_queue();
+  std::string left;
+  if (!jobs.empty())
+    left =
+        fmt::format("; the jobs {} may still be in the queue, and the next run of this plan waits for them",
+                    join(jobs, " "));
+  if (!is_passing(error)) return fail(error.code(), "{}{}", error.message(), left);
   if (!since) {
     since = clock_.now_ns();
     tell(fmt::format("{}; asking again for up to {:.0f} s", error.message(), slurm_.patience_s));
   }
   if (seconds_since(*since) < slurm_.patience_s) return {};
-  const auto jobs = jobs_in_queue();
-  return fail(Code::unavailable, "{} (for {:.0f} s by now){}", error.message(), seconds_since(*since),
-              jobs.empty()
-                  ? ""
-                  : fmt::format("; the jobs {} may still be in the queue, and the next run of this plan "
-                                "waits for them",
-                                join(jobs, " ")));
+  return fail(Code::unavailable, "{} (for {:.0f} s by now){}", error.message(), seconds_since(*since), left);
 }
 
 // A run that was killed left its jobs behind, and so did an sbatch whose answer was lost: such a job is
@@ -115,6 +115,7 @@ Status ArrayRun::look(const Rows& rows) {
     if (row.index) by_job[{row.array, *row.index}] = &row;
     if (!row.index && row.state == "CANCELLED") rest_cancelled[row.array] = true;
   }
+  std::optional<Error> unanswered;
   for (Shard& shard : shards_) {
     if (shard.settled || !shard.job) continue;
     const auto found = by_job.find(*shard.job);
@@ -124,9 +125,12 @@ Status ArrayRun::look(const Rows& rows) {
       shard.gone_ns.reset();
       show_running(shard, *row);
     } else {
-      FURLONG_CHECK(job_gone(shard, row, row == nullptr && rest_cancelled.contains(shard.job->array)));
+      job_gone(shard, row, row == nullptr && rest_cancelled.contains(shard.job->array), unanswered);
     }
   }
+  // A good answer for one job is none for another: patience begins anew only when all were answered.
+  if (unanswered) return be_patient(*unanswered, ended_silent_ns_);
+  ended_silent_ns_.reset();
   return {};
 }
 
@@ -160,32 +164,35 @@ void ArrayRun::show_waiting(const Rows& rows) {
 }
 
 // `row`: its last line in the queue, null where Slurm lists it no more; `cancelled`: before it came up.
-Status ArrayRun::job_gone(Shard& shard, const JobRow* row, bool cancelled) {
-  if (slurm_.has_receipt(shard.task->shard)) {
-    settle(shard, std::nullopt);
-    return {};
-  }
+// An error of asking how it ended is left in `unanswered`, and the shard as it is: it is asked for again at
+// the next look.
+void ArrayRun::job_gone(Shard& shard, const JobRow* row, bool cancelled, std::optional<Error>& unanswered) {
+  if (slurm_.has_receipt(shard.task->shard)) return settle(shard, std::nullopt);
   JobEnd end;
   if (row != nullptr) end = {row->state, row->nodes, 0, 0};
   if (cancelled) end.state = "CANCELLED";
   if (end.state.empty() || end.state == "FAILED") {
+    // One who does not answer, or refuses, is not asked for all the others, which may take a minute each.
+    if (unanswered && unanswered->code() != Code::incompatible) return;
     const auto known = commands_.ended(*shard.job);
-    if (!known) return be_patient(known.error(), queue_silent_ns_);  // it is asked again at the next look
+    if (!known) {
+      unanswered = known.error();
+      return;
+    }
     if (*known) end = **known;
-    if (!end.state.empty() && phase_of(end.state) != Phase::ended) return {};
+    if (!end.state.empty() && phase_of(end.state) != Phase::ended) return;
   }
   if (halted_ && !shard.begun && (end.state == "CANCELLED" || end.state.empty())) {
     shard.settled = true;  // dropped before it began: nobody is told
-    return {};
+    return;
   }
   if (end.state.empty() || end.state == "COMPLETED") {
     // The receipt may be on its way to us.
     if (!shard.gone_ns) shard.gone_ns = clock_.now_ns();
-    if (seconds_since(*shard.gone_ns) < slurm_.receipt_patience_s) return {};
+    if (seconds_since(*shard.gone_ns) < slurm_.receipt_patience_s) return;
   }
   const LogEnd log = read_log(slurm_.logs / (shard.job->text() + ".log"));
   submit_again_or_settle(shard, judge(end, log, shard.request, slurm_.final_exit_codes));
-  return {};
 }
 
 void ArrayRun::submit_again_or_settle(Shard& shard, const Verdict& verdict) {

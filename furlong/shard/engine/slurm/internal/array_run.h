@@ -51,7 +51,7 @@ class ArrayRun {
 
   void adopt(const Rows& rows);
   Status look(const Rows& rows);
-  Status job_gone(Shard& shard, const JobRow* row, bool cancelled);
+  void job_gone(Shard& shard, const JobRow* row, bool cancelled, std::optional<Error>& unanswered);
   void show_running(Shard& shard, const JobRow& row);
   void show_waiting(const Rows& rows);
   void submit_again_or_settle(Shard& shard, const Verdict& verdict);
@@ -66,7 +66,7 @@ class ArrayRun {
   /// Takes all of it out of the queue and returns `why`, or what could not be taken out.
   Status cancel_all(Error why);
   std::vector<std::string> jobs_in_queue() const;
-  /// None while it may still pass, since `since`.
+  /// None while it may still pass, since `since`; else the error names what is left in the queue.
   Status be_patient(const Error& error, std::optional<std::int64_t>& since);
   bool all_settled() const;
   std::string where(const Shard& shard) const;
@@ -86,7 +86,8 @@ class ArrayRun {
   std::vector<Array> arrays_;  // in the order of their submission
   std::uint32_t max_array_size_ = 0;
   bool halted_ = false;  // nothing more is begun
-  std::optional<std::int64_t> queue_silent_ns_, submit_silent_ns_;
+  // Since when squeue, scontrol show job, and all else has had no good answer.
+  std::optional<std::int64_t> queue_silent_ns_, ended_silent_ns_, submit_silent_ns_;
   Pace pace_;
   std::optional<std::uint64_t> waiting_pace_;
 };

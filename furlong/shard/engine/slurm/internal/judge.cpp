@@ -71,7 +71,14 @@ Verdict judge(const JobEnd& end, const LogEnd& log, const JobRequest& request,
   } else if (end.state == "FAILED" && end.signal != 0) {
     verdict.why = fmt::format("it was killed by signal {}{}", end.signal, at);
     // A kernel that has no memory left kills like this, and no cgroup tells: not again with the same.
-    if (end.signal == SIGKILL) verdict.request.memory_mib *= 2;
+    if (end.signal == SIGKILL) {
+      verdict.again = request.memory_mib != 0;
+      verdict.request.memory_mib *= 2;
+      verdict.code = Code::exhausted;
+      if (!verdict.again)
+        verdict.why +=
+            ", perhaps for the memory that it took: ask for more than its partition gives (--sbatch=--mem=…)";
+    }
   } else if (end.state == "FAILED") {
     verdict.why = fmt::format("exit status {}{}{}", end.exit_code, at, said);
     verdict.code = Code::mismatch;

@@ -64,6 +64,13 @@ TEST(SlurmJudge, AMemoryKillIsNotRetriedUnchanged) {
   const Verdict killed = of({"FAILED", "n1", 0, 9});
   EXPECT_TRUE(killed.again);
   EXPECT_EQ(killed.request, (JobRequest{1280, 20}));
+  EXPECT_EQ(killed.code, Code::exhausted) << "once nothing is submitted any more";
+  const Verdict unasked = of({"FAILED", "n1", 0, 9}, {}, {0, 20});
+  EXPECT_FALSE(unasked.again) << "twice nothing is what it had";
+  EXPECT_EQ(unasked.code, Code::exhausted);
+  EXPECT_THAT(unasked.why, HasSubstr("killed by signal 9 on n1"));
+  EXPECT_THAT(unasked.why, HasSubstr("--sbatch=--mem="));
+  EXPECT_TRUE(of({"FAILED", "n1", 0, 15}, {}, {0, 20}).again);
   EXPECT_EQ(of({"FAILED", "n1", 0, 15}).request, kAsked);
 }
 

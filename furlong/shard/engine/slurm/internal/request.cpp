@@ -74,7 +74,7 @@ std::string job_script(std::span<const std::string> command, std::uint32_t offse
   std::string script = "#!/bin/sh\n# A shard of a plan of Furlong, as an element of a job array.\n" +
                        fmt::format("shard=$(({} + SLURM_ARRAY_TASK_ID))\nexec", offset);
   for (const std::string& argument : command)
-    script += " " + replace_all(sh_quoted(argument), "{}", "'\"$shard\"'");
+    script += argument == kShardArgument ? " \"$shard\"" : " " + sh_quoted(argument);
   return script + "\n";
 }
 

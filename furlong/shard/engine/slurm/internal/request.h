@@ -36,8 +36,11 @@ std::string job_name(const std::string& plan, std::uint32_t offset);
 /// The offset of a job of this plan; nothing for a job of anything else.
 std::optional<std::uint32_t> offset_of(std::string_view name, const std::string& plan);
 
-/// A script for sh that becomes the command of the element that it runs as. Arguments arrive as they are,
-/// whatever they hold.
+/// Stands for the shard's number where it is a whole argument; within one, such as a path, it is text.
+inline constexpr std::string_view kShardArgument = "{}";
+
+/// A script for sh that becomes the command of the element that it runs as. All other arguments arrive as
+/// they are, whatever they hold.
 std::string job_script(std::span<const std::string> command, std::uint32_t offset);
 
 }  // namespace furlong::shard::slurm

@@ -63,7 +63,7 @@ TEST(SlurmRequest, NamesTellThePlanAndTheOffset) {
 
 TEST(SlurmRequest, TheScriptHandsArgumentsOnAsTheyAre) {
   const std::vector<std::string> command = {
-      "printf", "<%s>\n", "two words", "it's", "$HOME `x` \\ \"q\" *", "--shard={}x", "{}", "new\nline", ""};
+      "printf", "<%s>\n", "two words", "it's", "$HOME `x` \\ \"q\" *", "/a{}/x.store", "{}", "new\nline", ""};
   ProcessRequest request{.argv = {"sh"}};
   request.environment = {{"SLURM_ARRAY_TASK_ID", "7"}};
   request.input = job_script(command, 1001);
@@ -71,7 +71,7 @@ TEST(SlurmRequest, TheScriptHandsArgumentsOnAsTheyAre) {
   ASSERT_TRUE(end.has_value()) << end.error().text();
   EXPECT_EQ(end->exit_code, 0) << end->standard_error;
   EXPECT_EQ(end->standard_output,
-            "<two words>\n<it's>\n<$HOME `x` \\ \"q\" *>\n<--shard=1008x>\n<1008>\n<new\nline>\n<>\n");
+            "<two words>\n<it's>\n<$HOME `x` \\ \"q\" *>\n</a{}/x.store>\n<1008>\n<new\nline>\n<>\n");
 }
 
 }  // namespace
