@@ -38,7 +38,7 @@ shard::Cost check_cost(const Ready& ready, const race::Outcome& outcome) {
                    {"race_budget_seconds", budget_s},
                    {"base_compile_seconds", 1e-3 * outcome.base_compile_ms},
                    {"base_gate_seconds", 1e-3 * outcome.base_gate_ms},
-                   {"base_launch_ms", outcome.base_launch_ms},
+                   {"base_launch_seconds", 1e-3 * outcome.base_launch_ms},
                    {"device_bytes", static_cast<double>(outcome.buffer_bytes)}};
   return cost;
 }
