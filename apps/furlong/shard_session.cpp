@@ -50,6 +50,15 @@ Result<std::uint64_t> bytes_option(const Arguments& arguments, std::string_view 
   return bytes;
 }
 
+Result<std::optional<shard::Model>> model_option(const Arguments& arguments, shard::Sizing& sizing,
+                                                 shard::WorkSource source) {
+  if (!arguments.given("--model")) return std::optional<shard::Model>();
+  const fs::path file = arguments.value("--model");
+  FURLONG_TRY(shard::Model model, as_input(shard::read_model(system_files(), file)));
+  FURLONG_CHECK_DOING(shard::apply_model(model, sizing, source), "{}", file.string());
+  return std::optional<shard::Model>(std::move(model));
+}
+
 std::vector<OptionSpec> fail_fast_options() {
   return {
       {.name = "--fail-fast",

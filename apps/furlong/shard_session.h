@@ -11,6 +11,7 @@
 #include "furlong/base/json_fwd.h"
 #include "furlong/base/sign.h"
 #include "furlong/shard/executor_kind.h"
+#include "furlong/shard/model.h"
 #include "furlong/shard/plan.h"
 #include "furlong/shard/progress.h"
 #include "furlong/shard/store.h"
@@ -32,6 +33,10 @@ Result<shard::Plan> open_plan(const std::filesystem::path& file);
 Result<std::uint64_t> bytes_option(const Arguments& arguments, std::string_view name, std::uint64_t bare_unit,
                                    std::uint64_t otherwise = 0);
 inline constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+/// --model's model, applied to the budgets of `sizing` (apply_model); nothing when it is not given.
+Result<std::optional<shard::Model>> model_option(const Arguments& arguments, shard::Sizing& sizing,
+                                                 shard::WorkSource source);
 
 /// --fail-fast and --no-fail-fast, the same in plan, check and run. Both: `invalid`.
 std::vector<OptionSpec> fail_fast_options();

@@ -151,13 +151,24 @@ Result<PrefixFit> measure_prefixes(const std::shared_ptr<const Store>& store, co
 }
 
 void complete_plan(Plan& plan, const Sharing& sharing) {
+  // Flat marks in place of sets: a plan may have a million units.
+  std::vector<std::uint32_t> unit_mark(sharing.units()), item_mark(sharing.items().size());
+  std::uint32_t mark = 0;
   std::vector<ShardId> ids;
   for (PlanShard& shard : plan.shards) {
     ids.push_back(shard.id);
     shard.own_bytes = sharing.own_bytes(shard.units);
-    const Sharing::Cross cross = sharing.cross(shard.units);
-    shard.cross_bytes = cross.bytes;
-    shard.foreign = cross.items;
+    shard.cross_bytes = 0;
+    shard.foreign = 0;
+    ++mark;
+    for (const UnitIndex unit : shard.units) unit_mark[unit] = mark;
+    for (const UnitIndex unit : shard.units)
+      for (const std::uint32_t item : sharing.references(unit)) {
+        if (unit_mark[sharing.items()[item].owner] == mark || item_mark[item] == mark) continue;
+        item_mark[item] = mark;
+        shard.cross_bytes += sharing.items()[item].bytes;
+        ++shard.foreign;
+      }
   }
   plan.tree = balanced_tree(ids);
 }

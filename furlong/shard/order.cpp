@@ -8,6 +8,7 @@
 #include "furlong/base/text.h"
 #include "furlong/shard/internal/key_hash.h"
 #include "furlong/shard/internal/scotch.h"
+#include "furlong/shard/internal/sharing_graph.h"
 #include "furlong/shard/pace.h"
 
 namespace furlong::shard {
@@ -64,15 +65,7 @@ Sharing::Cross Sharing::cross(std::span<const UnitIndex> units) const {
   return cross;
 }
 
-std::string_view order_name(OrderKind kind) { return kind == OrderKind::plain ? "plain" : "sharing"; }
-
-namespace {
-
-// Small enough that the order inside a part does not matter much, and few enough for a quick bisection.
-constexpr std::uint32_t kUnitsPerPart = 16, kMostParts = 1024;
-constexpr double kImbalance = 0.1;
-
-scotch::Graph links(const Sharing& sharing) {
+scotch::Graph sharing_graph(const Sharing& sharing) {
   scotch::Graph graph;
   for (UnitIndex unit = 0; unit < sharing.units(); ++unit)
     graph.vertex_weights.push_back(sharing.own_bytes(unit));
@@ -95,6 +88,14 @@ scotch::Graph links(const Sharing& sharing) {
   return graph;
 }
 
+std::string_view order_name(OrderKind kind) { return kind == OrderKind::plain ? "plain" : "sharing"; }
+
+namespace {
+
+// Small enough that the order inside a part does not matter much, and few enough for a quick bisection.
+constexpr std::uint32_t kUnitsPerPart = 16, kMostParts = 1024;
+constexpr double kImbalance = 0.1;
+
 }  // namespace
 
 Result<std::vector<UnitIndex>> order_units(const Sharing& sharing, OrderKind kind, std::uint64_t seed) {
@@ -102,7 +103,7 @@ Result<std::vector<UnitIndex>> order_units(const Sharing& sharing, OrderKind kin
   std::iota(order.begin(), order.end(), 0u);
   const std::uint32_t parts = std::min(sharing.units() / kUnitsPerPart, kMostParts);
   if (kind == OrderKind::plain || parts < 2) return order;
-  FURLONG_TRY(const auto part, scotch::bisect(links(sharing), parts, kImbalance, seed));
+  FURLONG_TRY(const auto part, scotch::bisect(sharing_graph(sharing), parts, kImbalance, seed));
   std::stable_sort(order.begin(), order.end(), [&](UnitIndex a, UnitIndex b) { return part[a] < part[b]; });
   return order;
 }

@@ -17,6 +17,18 @@ class Sharing {
  public:
   /// `timeout` when stopped.
   static Result<Sharing> read(const Store& store, std::stop_token stop = {}, const Progress& progress = {});
+  struct Item {
+    UnitIndex owner = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// Of known parts: a unit's references are `references` from `first[unit]` to `first[unit + 1]`, indices of
+  /// `items`.
+  Sharing(std::vector<std::uint64_t> own_bytes, std::vector<std::size_t> first,
+          std::vector<std::uint32_t> references, std::vector<Item> items)
+      : own_bytes_(std::move(own_bytes)),
+        first_(std::move(first)),
+        references_(std::move(references)),
+        items_(std::move(items)) {}
 
   UnitIndex units() const { return static_cast<UnitIndex>(own_bytes_.size()); }
   std::uint64_t own_bytes(UnitIndex unit) const { return own_bytes_[unit]; }
@@ -24,10 +36,6 @@ class Sharing {
   std::span<const std::uint32_t> references(UnitIndex unit) const {
     return std::span(references_).subspan(first_[unit], first_[unit + 1] - first_[unit]);
   }
-  struct Item {
-    UnitIndex owner = 0;
-    std::uint64_t bytes = 0;
-  };
   /// Those that somebody refers to.
   const std::vector<Item>& items() const { return items_; }
 
@@ -40,6 +48,7 @@ class Sharing {
   std::uint64_t own_bytes(std::span<const UnitIndex> units) const;
 
  private:
+  Sharing() = default;
   std::vector<std::uint64_t> own_bytes_;
   std::vector<std::size_t> first_{0};
   std::vector<std::uint32_t> references_;

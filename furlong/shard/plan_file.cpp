@@ -1,6 +1,4 @@
-#include <cmath>
-#include <limits>
-
+#include "furlong/shard/internal/sections.h"
 #include "furlong/shard/plan.h"
 
 // The bytes of a plan: a magic, a version, then sections (tag, length, body) in a fixed order, then the hash
@@ -13,104 +11,10 @@ namespace {
 constexpr std::string_view kMagic = "furlong plan\n";
 constexpr std::string_view kHead = "HEAD", kShards = "SHRD", kFailed = "FAIL", kTree = "TREE", kSum = "SUM.";
 
-class Out {
- public:
-  template <class T>
-  Out& number(T value) {
-    char bytes[sizeof value];
-    store_le(bytes, value);
-    text_.append(bytes, sizeof value);
-    return *this;
-  }
-  Out& raw(std::string_view bytes) {
-    text_ += bytes;
-    return *this;
-  }
-  Out& text(std::string_view value) { return number(static_cast<std::uint32_t>(value.size())).raw(value); }
-  Out& digest(const Digest& value) { return raw(as_text(value.bytes)); }
-  Out& section(std::string_view tag, const Out& body) {
-    return raw(tag).number(std::uint64_t{body.text_.size()}).raw(body.text_);
-  }
-  std::string take() { return std::move(text_); }
-  const std::string& bytes() const { return text_; }
+using sections::In;
+using sections::Out;
 
- private:
-  std::string text_;
-};
-
-class In {
- public:
-  In(std::string_view bytes, const std::string& name, std::size_t offset = 0)
-      : bytes_(bytes), name_(name), offset_(offset) {}
-
-  std::size_t left() const { return bytes_.size() - at_; }
-  std::size_t byte() const { return offset_ + at_; }
-  const std::string& name() const { return name_; }
-
-  Result<std::string_view> raw(std::uint64_t count, std::string_view what) {
-    if (count > left())
-      return fail(Code::corrupt, "{}: byte {}: torn: {} needs {} bytes, {} are left", name_, byte(), what,
-                  count, left());
-    const std::string_view part = bytes_.substr(at_, count);
-    at_ += count;
-    return part;
-  }
-  template <class T>
-  Result<T> number(std::string_view what) {
-    FURLONG_TRY(const std::string_view part, raw(sizeof(T), what));
-    return load_le<T>(part.data());
-  }
-  Result<double> amount(std::string_view what) {
-    const std::size_t start = byte();
-    FURLONG_TRY(const double value, number<double>(what));
-    if (!std::isfinite(value) || value < 0 || std::signbit(value))
-      return fail(Code::invalid, "{}: byte {}: {} of {} cannot be", name_, start, what, value);
-    return value;
-  }
-  Result<std::string> text(std::string_view what) {
-    FURLONG_TRY(const auto length, number<std::uint32_t>(what));
-    FURLONG_TRY(const std::string_view part, raw(length, what));
-    return std::string(part);
-  }
-  Result<Digest> digest(std::string_view what) {
-    Digest digest;
-    FURLONG_TRY(const std::string_view part, raw(sizeof digest.bytes, what));
-    std::memcpy(digest.bytes.data(), part.data(), part.size());
-    return digest;
-  }
-  Result<std::vector<std::uint32_t>> numbers(std::uint64_t count, std::string_view what) {
-    if (count > left() / sizeof(std::uint32_t))
-      return fail(Code::corrupt, "{}: byte {}: torn: {} needs {} numbers, {} bytes are left", name_, byte(),
-                  what, count, left());
-    FURLONG_TRY(const std::string_view part, raw(count * sizeof(std::uint32_t), what));
-    std::vector<std::uint32_t> list(count);
-    if (count > 0) std::memcpy(list.data(), part.data(), part.size());
-    return list;
-  }
-  Result<In> section(std::string_view tag) {
-    const std::size_t start = byte();
-    FURLONG_TRY(const std::string_view found, raw(tag.size(), "a section's tag"));
-    if (found != tag)
-      return fail(Code::incompatible,
-                  "{}: byte {}: found the unknown tag {}, expected {}: regenerate it with "
-                  "furlong shard plan",
-                  name_, start, to_hex(as_bytes(found)), tag);
-    FURLONG_TRY(const auto length, number<std::uint64_t>("a section's length"));
-    const std::size_t body = byte();
-    FURLONG_TRY(const std::string_view part, raw(length, fmt::format("the section {}", tag)));
-    return In(part, name_, body);
-  }
-  Status done(std::string_view what) const {
-    if (left() == 0) return {};
-    return fail(Code::corrupt, "{}: byte {}: {} bytes too many in {}", name_, byte(), left(), what);
-  }
-
- private:
-  std::string_view bytes_;
-  const std::string& name_;
-  std::size_t offset_;
-  std::size_t at_ = 0;
-};
+constexpr std::string_view kMend = "regenerate it with furlong shard plan";
 
 Out head(const Plan& plan) {
   Out out;
@@ -243,7 +147,7 @@ std::string print_plan(const Plan& plan) {
 }
 
 Result<Plan> parse_plan(std::string_view bytes, const std::string& name) {
-  In in(bytes, name);
+  In in(bytes, name, kMend);
   if (bytes.substr(0, kMagic.size()) != kMagic.substr(0, bytes.size()) || bytes.empty())
     return fail(Code::invalid, "{}: not a shard plan: it does not begin as one", name);
   FURLONG_CHECK(in.raw(kMagic.size(), "the magic"));

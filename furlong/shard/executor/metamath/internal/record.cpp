@@ -100,7 +100,11 @@ Cost MetamathRecord::cost() const {
   cost.record_bytes = meter_.bytes();
   cost.seconds = seconds_;
   cost.features = meter_.features();
-  for (const Tables::Size& size : tables_.sizes()) cost.features[size.name] = static_cast<double>(size.rows);
+  double& distinct = cost.features["distinct_work"];  // what is left of all steps once each is done once
+  for (const Tables::Size& size : tables_.sizes()) {
+    cost.features[size.name] = static_cast<double>(size.rows);
+    distinct += static_cast<double>(size.rows);
+  }
   return cost;
 }
 

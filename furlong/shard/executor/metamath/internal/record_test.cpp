@@ -44,12 +44,14 @@ TEST(MetamathRecord, WorkIsTheSumOverTables) {
   MemoryStore store = stored(testing::small_text());
   MetamathRecord made(0, {});
   for (const Unit& unit : store.units()) ASSERT_TRUE(made.add(unit, store));
-  double work = 0;
+  double work = 0, distinct = 0;
   for (const auto& [name, width, rows] : made.tables().sizes()) {
+    distinct += static_cast<double>(rows);
     EXPECT_EQ(made.cost().features.at(name), static_cast<double>(rows));
     work += width * static_cast<double>(rows) * std::log2(std::max<double>(static_cast<double>(rows), 2));
   }
   EXPECT_DOUBLE_EQ(made.cost().work, work);
+  EXPECT_EQ(made.cost().features.at("distinct_work"), distinct);
   EXPECT_GT(work, 0);
 }
 
