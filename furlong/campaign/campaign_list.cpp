@@ -286,11 +286,11 @@ std::string_view silicon_of(std::string_view device) {
 
 Result<std::string> device_name(std::string_view text) {
   const auto malformed = [&] {
-    return fail(Code::invalid,
-                "'{}' names no device: write \"opencl:0\", or \"silicon:\" and the 16 digits that furlong "
-                "devices --json "
-                "tells of what a card is made of",
-                text);
+    return fail(
+        Code::invalid,
+        "'{}' names no device: write \"opencl:0\", or \"silicon:\" and the 16 digits that furlong devices "
+        "shows of a card",
+        text);
   };
   if (const std::string_view hash = silicon_of(text); !hash.empty()) {
     const bool digits =

@@ -188,6 +188,16 @@ TEST_F(CampaignRun, APointThatDoesNotFitRejectsTheUnit) {
   EXPECT_THAT(cost.error().text(), HasSubstr("u3"));
 }
 
+TEST_F(CampaignRun, ARaceWithoutTimeForAHeatFailsItsJob) {
+  lab_->sim.timing.base_ms = 2000;
+  make_store("format = 1\ndevices = [\"sim:0\"]\n[race]\nbudget_s = 0.1\n[[program]]\nfile = \"mix.toml\"\n");
+  const auto job = run(all());
+  ASSERT_FALSE(job);
+  EXPECT_EQ(job.error().code(), Code::mismatch);
+  EXPECT_THAT(job.error().text(), HasSubstr("nothing could be timed in its budget of 0.1 s"));
+  EXPECT_THAT(job.error().text(), HasSubstr("budget_s"));
+}
+
 TEST_F(CampaignRun, StopsBetweenHeats) {
   make_store(kThree);
   std::stop_source stop;

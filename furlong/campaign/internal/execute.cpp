@@ -104,7 +104,10 @@ Result<UnitRun> race_unit(const shard::Unit& unit, shard::ItemSource& items, Sta
   const auto outcome = race_with(*ready, leftover);
   if (!outcome) return judged(outcome.error(), *ready);
   if (!outcome->variants[0].rate)
-    return fail(Code::mismatch, "nothing could be timed: {}", outcome->sentence);
+    return fail(Code::mismatch,
+                "nothing could be timed in its budget of {:g} s ({}): give it more (budget_s) and make the "
+                "store anew",
+                ready->options.budget_s, outcome->sentence);
   run.check = run.job = check_cost(*ready, *outcome);
   run.job.seconds = static_cast<double>(system_clock().now_ns() - begin_ns) * 1e-9;
   run.job.features["race_seconds"] = 1e-3 * outcome->total_ms;
