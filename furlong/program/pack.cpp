@@ -329,6 +329,12 @@ Result<std::shared_ptr<const Program>> load_pack(const std::filesystem::path& fo
   return std::shared_ptr<const Program>(std::move(result));
 }
 
+Result<PackContents> read_pack(const std::filesystem::path& folder, Files& files) {
+  FURLONG_TRY(PackContents contents, read_folder(folder, files));
+  FURLONG_CHECK(verify_contents(contents, folder.string()));
+  return contents;
+}
+
 Status sign_pack(const std::filesystem::path& folder, const KeyPair& key) {
   FURLONG_TRY(const PackContents contents, read_folder(folder, system_files()));
   FURLONG_CHECK(verify_contents(contents, folder.string()));

@@ -43,6 +43,9 @@ Digest pack_hash(const PackContents& contents);
 /// is true when pack.sig is a signature by one of trusted_keys().
 Result<std::shared_ptr<const Program>> load_pack(const std::filesystem::path& folder,
                                                  Files& files = system_files());
+/// The files of a pack's folder, pack.sig among them where it is there, verified as load_pack does it and
+/// with its errors.
+Result<PackContents> read_pack(const std::filesystem::path& folder, Files& files = system_files());
 /// Signs the content hash into pack.sig; verifies against trusted keys: `denied` otherwise.
 Status sign_pack(const std::filesystem::path& folder, const KeyPair& key);
 Status verify_pack_signature(const std::filesystem::path& folder, std::span<const PublicKey> trusted);

@@ -76,6 +76,9 @@ TEST_F(PackTest, AFrozenProgramIsTheSameProgram) {
   EXPECT_TRUE((*original)->trusted);
   EXPECT_FALSE((*loaded)->trusted);
   EXPECT_EQ((*loaded)->file, root() / "pack");
+  const auto files = read_pack(root() / "pack");
+  ASSERT_TRUE(files) << files.error().text();
+  EXPECT_EQ(files->files, pack.files);
 }
 
 TEST_F(PackTest, ThePackFileIsThisText) {
@@ -128,6 +131,7 @@ TEST_F(PackTest, MissingAndForeignFilesAreNamed) {
   fs::remove(root() / "pack/add.cl");
   const auto missing = load_pack(root() / "pack");
   ASSERT_FALSE(missing);
+  EXPECT_FALSE(read_pack(root() / "pack"));
   EXPECT_EQ(missing.error().code(), Code::corrupt);
   EXPECT_EQ(missing.error().text(),
             (root() / "pack").string() + "/add.cl: the file is missing; pack.toml lists it");

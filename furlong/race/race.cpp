@@ -245,6 +245,7 @@ Status Race::compile() {
   };
   FURLONG_TRY(const double ready_ms, build(instance_, context_, build_asked));
   if (!base_ready_ms_) base_ready_ms_ = ready_ms;
+  outcome_.base_compile_ms = ready_ms - before;
   over_budget_ += static_cast<int>(std::ranges::count_if(asked, &Entrant::late));
   find_duplicates(asked);
   outcome_.compile_ms = now_ms() - before;
@@ -313,6 +314,7 @@ Status Race::set_up_buffers() {
     FURLONG_TRY(buffers_,
                 Buffers::allocate(*context_.device, instance_.shared_program(), room, options_.seed));
   }
+  outcome_.buffer_bytes = buffers_->total_bytes();
   FURLONG_CHECK(buffers_->load_dataset(context_));
   if (context_.kept != nullptr) {
     context_.kept->buffers = buffers_;
@@ -339,6 +341,7 @@ Status Race::gates() {
   Entrant* base[] = {&entrants_[0]};
   asked.entrants = base;
   FURLONG_CHECK(gate_->run(asked));
+  outcome_.base_gate_ms = now_ms() - before;
   outcome_.reference = gate_->words();
   if (context_.ready) context_.ready(0);
   std::vector<Entrant*> others = everyone();
@@ -388,6 +391,7 @@ Status Race::estimate() {
   };
   const std::vector<Entrant*> all = everyone();
   FURLONG_CHECK(sampler_->estimate(std::span(all).first(1), failed));
+  outcome_.base_launch_ms = entrants_[0].estimate_ms;
   // Of each variant; base has two windows a heat, and one a round.
   const double windows_ms =
       options_.classic ? 1e3 * options_.classic_window_s : kFewestHeats * sampler_->window_ms(entrants_[0]);

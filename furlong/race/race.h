@@ -122,6 +122,9 @@ struct Outcome {
   device::Facts device;
   double compile_ms = 0, trial_ms = 0, gate_ms = 0, heats_ms = 0, total_ms = 0;
   double paused_ms = 0;  ///< sum of the windows
+  /// Of base alone, by the race's clock: until it was compiled, its gate, and one pipeline as first measured.
+  double base_compile_ms = 0, base_gate_ms = 0, base_launch_ms = 0;
+  std::uint64_t buffer_bytes = 0;  ///< of all the race's device buffers, guard zones included
   double work_amount = 1;
   std::optional<double> work_bytes, work_flops;
   std::string sentence;  ///< "u2 beats base by 2.1% (1.8% to 2.4%) after 21 heats" / "dead heat: …"
@@ -196,6 +199,14 @@ struct Context {
 /// two devices; nothing else is shared.
 Result<Outcome> run(const program::Instance& instance, std::span<const lattice::Point> points,
                     const Options& options, const Context& context);
+
+/// What a race does before its heats, for the first `entrants` of `points` alone: each is compiled and gated
+/// and one pipeline of it timed, with the buffers that a race of all `points` would have. No trial, no
+/// record; the outcome has no heats and no verdict ("none"), and whoever failed is out, with why. Errors as
+/// those of run(), but a lost device is not opened again. `invalid` for 0 entrants or more than there are
+/// points.
+Result<Outcome> check(const program::Instance& instance, std::span<const lattice::Point> points,
+                      std::size_t entrants, const Options& options, const Context& context);
 
 /// The record and the race line of an outcome (id, machine and agent are left empty unless given).
 record::RaceRecord make_record(const program::Instance& instance, const Outcome& outcome);

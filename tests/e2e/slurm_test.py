@@ -10,11 +10,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
-from support import FURLONG, Case
+from support import FURLONG, Case, Run, Transcript
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "slurm"))
 import cluster  # noqa: E402
@@ -22,61 +21,6 @@ import cluster  # noqa: E402
 DATABASE = "/usr/share/metamath/databases/iset.mm"
 MISSING = cluster.missing_programs()
 PROGRAM = os.path.basename(FURLONG)
-
-
-class Transcript:
-    """Lines of several tellers, with the time since the beginning."""
-
-    def __init__(self, title):
-        self.begin = time.monotonic()
-        print(f"--- {title}", flush=True)
-
-    def say(self, line):
-        print(f"{time.monotonic() - self.begin:6.1f} s  {line}", flush=True)
-
-
-class Run:
-    """A furlong run in the background."""
-
-    def __init__(self, argv, environment, folder, transcript):
-        self.lines = []
-        self.transcript = transcript
-        transcript.say("$ " + " ".join([PROGRAM, *(os.path.basename(word) for word in argv[1:])]))
-        self.process = subprocess.Popen(argv, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.threads = [threading.Thread(target=self._read, args=(stream,))
-                        for stream in (self.process.stdout, self.process.stderr)]
-        for thread in self.threads:
-            thread.start()
-
-    def _read(self, stream):
-        for line in stream:
-            self.lines.append(line.rstrip("\n"))
-            if line.strip() and not re.match(r"\s*(\d+ +(kept|done|pending|failed)|shard  state|-----) ", line):
-                self.transcript.say("  " + line.rstrip("\n"))
-
-    def end(self, timeout=120):
-        try:
-            code = self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-        finally:
-            for thread in self.threads:
-                thread.join()
-            for stream in (self.process.stdout, self.process.stderr):
-                stream.close()
-        self.transcript.say(f"  exit {code}")
-        return code
-
-    def kill(self):
-        """Where a test failed before the end."""
-        if self.process.poll() is None:
-            self.process.kill()
-            self.end()
-
-    def text(self):
-        return "\n".join(self.lines)
 
 
 @unittest.skipIf(MISSING, f"Slurm is not here: no {', '.join(MISSING)} (apt-get install slurmctld slurmd slurm-client munge)")

@@ -1,9 +1,12 @@
 """What the end-to-end tests share: running the program in its own folders, small programs to race."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+import threading
+import time
 import unittest
 
 FURLONG = os.environ["FURLONG"]
@@ -13,6 +16,61 @@ QUICK = ["--device", "host:0", "--race-budget-s", "20"]
 
 def variant(race, name):
     return next(v for v in race["variants"] if v["name"] == name)
+
+
+class Transcript:
+    """Lines of several tellers, with the time since the beginning."""
+
+    def __init__(self, title):
+        self.begin = time.monotonic()
+        print(f"--- {title}", flush=True)
+
+    def say(self, line):
+        print(f"{time.monotonic() - self.begin:6.1f} s  {line}", flush=True)
+
+
+class Run:
+    """A furlong run in the background."""
+
+    def __init__(self, argv, environment, folder, transcript):
+        self.lines = []
+        self.transcript = transcript
+        transcript.say("$ " + " ".join([os.path.basename(FURLONG), *(os.path.basename(word) for word in argv[1:])]))
+        self.process = subprocess.Popen(argv, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.threads = [threading.Thread(target=self._read, args=(stream,))
+                        for stream in (self.process.stdout, self.process.stderr)]
+        for thread in self.threads:
+            thread.start()
+
+    def _read(self, stream):
+        for line in stream:
+            self.lines.append(line.rstrip("\n"))
+            if line.strip() and not re.match(r"\s*(\d+ +(kept|done|pending|failed)|shard  state|-----) ", line):
+                self.transcript.say("  " + line.rstrip("\n"))
+
+    def end(self, timeout=120):
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        finally:
+            for thread in self.threads:
+                thread.join()
+            for stream in (self.process.stdout, self.process.stderr):
+                stream.close()
+        self.transcript.say(f"  exit {code}")
+        return code
+
+    def kill(self):
+        """Where a test failed before the end."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.end()
+
+    def text(self):
+        return "\n".join(self.lines)
 
 
 class Case(unittest.TestCase):

@@ -91,7 +91,8 @@ CommandSpec shard_store_command() {
                   {.name = "--quiet", .value_name = "", .help = "No progress line."},
                   {.name = "--json", .value_name = "", .help = "As JSON."}},
       .examples = {{"furlong shard store metamath set.mm --out set.store", ""},
-                   {"furlong shard store command build/compile_commands.json --out build.store", ""}},
+                   {"furlong shard store command build/compile_commands.json --out build.store", ""},
+                   {"furlong shard store campaign races.toml --out races.store", ""}},
       .run = run};
 }
 

@@ -29,6 +29,8 @@ class Race {
   Race(const program::Instance& instance, std::span<const lattice::Point> points, const Options& options,
        const Context& context, const Earlier& earlier);
   Result<Outcome> run();
+  /// As race::check().
+  Result<Outcome> check(std::size_t entrants);
   /// Whether the race ended because a variant took the device; if so `earlier` learns of it.
   bool lost_device(Earlier& earlier, Fallen& took) const;
 
