@@ -385,7 +385,7 @@ Result<RunReport> run_plan(const RunContext& context, Engine& engine, const RunR
     if (!end.error && entry && *entry) {
       outcome.state = ShardState::done;
       outcome.entry = std::move(**entry);
-      outcome.why.clear();
+      if (!outcome.why.empty()) outcome.why = "ran anew: " + outcome.why;
       if (outcome.peak_bytes == 0) outcome.peak_bytes = outcome.entry->job.peak_bytes;
       if (outcome.seconds == 0) outcome.seconds = outcome.entry->job.seconds;  // Slurm counts whole ones
       return true;
