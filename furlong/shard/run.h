@@ -61,9 +61,9 @@ struct ShardOutcome {
   ShardState state = ShardState::pending;
   Digest claim;
   std::optional<ReceiptEntry> entry;  ///< when kept or done
-  std::string why;                    ///< when failed, why; else why a receipt that was there did not hold, if one was
-  double seconds = 0;                 ///< of its job in this run
-  std::uint64_t peak_bytes = 0;       ///< of its job in this run, where measured
+  std::string why;     ///< when failed, why; else why a receipt that was there did not hold, if one was
+  double seconds = 0;  ///< of its job in this run
+  std::uint64_t peak_bytes = 0;  ///< of its job in this run, where measured
 };
 
 struct RunRequest {

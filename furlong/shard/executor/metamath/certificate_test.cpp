@@ -57,7 +57,7 @@ TEST(MetamathJob, TellsTheCostOfTheCheckAndOfTheWhole) {
   EXPECT_EQ(result.check.features, record->cost().features);
   EXPECT_EQ(result.job.record_bytes, result.check.record_bytes + result.receipt.body.size());
   EXPECT_GT(result.job.seconds, result.check.seconds);
-  EXPECT_GT(result.job.peak_bytes, 0u);
+  EXPECT_EQ(result.job.peak_bytes, 0u) << "who runs the process measures it";
 }
 
 TEST(MetamathJob, TheSameClaimInTheSameOrderGivesTheSameBytes) {
