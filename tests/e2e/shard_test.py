@@ -57,6 +57,48 @@ class Sharding(Case):
         one = self.json("run", "s.store", "p.fsp", "--shard", "1")
         self.assertEqual(one["shards"][0]["state"], "kept")
 
+    def test_from_a_profile_to_one_verdict(self):
+        self.ok("shard", "store", "metamath", SMALL, "--out", "s.store", "--quiet")
+        self.ok("shard", "profile", "s.store", "--out", "s.fprof", "--quiet", "--workers", "2")
+        first = self.read_bytes(self.path("s.fprof"))
+        self.ok("shard", "profile", "s.store", "--out", "s.fprof", "--quiet")
+        self.assertEqual(self.read_bytes(self.path("s.fprof")), first, "workers change no byte")
+        self.assertIn("work", self.ok("shard", "top", "s.fprof", "--top", "3").stdout)
+        self.assertTrue(json.loads(self.ok("shard", "sweep", "s.fprof", "--json").stdout))
+        self.ok("shard", "plan", "s.store", "--profile", "s.fprof", "--max-ram", "8M", "--out", "p.fsp", "--quiet")
+        check = self.json("shard", "check", "s.store", "p.fsp", code=None)
+        self.assertTrue(all(s["ok"] for s in check["shards"]))
+        shards = len(check["shards"])
+        self.assertGreaterEqual(shards, 2)
+        self.assertIn("verdict: complete", self.ok("run", "s.store", "p.fsp", "--quiet").stdout)
+        self.assertEqual(self.json("run", "s.store", "p.fsp")["kept"], shards)
+        self.assertIn(f"over {shards} shards holds", self.ok("shard", "receipt", "s.store", "p.fsp", "p.receipt.json", "--quiet").stdout)
+        # A fixed number of shards, and a plan by a model fitted on what was run.
+        self.ok("shard", "plan", "s.store", "--profile", "s.fprof", "--shards", "4", "--out", "four.fsp", "--quiet")
+        self.ok("run", "s.store", "four.fsp", "--quiet")
+        self.assertEqual(json.loads(self.ok("shard", "show", "four.fsp", "--json").stdout)["what_if"]["shards"], 4)
+        fit = self.ok("shard", "fit", "s.store", "p.fsp", "four.fsp", "--out", "m.json")
+        self.assertIn("recommended usable share", fit.stdout)
+        self.ok("shard", "plan", "s.store", "--max-ram", "16M", "--model", "m.json", "--out", "m.fsp", "--quiet")
+        self.assertIn("verdict: complete", self.ok("run", "s.store", "m.fsp", "--quiet").stdout)
+
+    def test_both_fail_fast_flags_are_a_usage_error_everywhere(self):
+        self.planned()
+        for command in (["shard", "plan", "s.store", "--max-ram", "1G", "--out", "q.fsp"], ["shard", "check", "s.store", "p.fsp"],
+                        ["shard", "profile", "s.store", "--out", "q.fprof"], ["run", "s.store", "p.fsp"]):
+            self.assertIn("choose one", self.refused(2, *command, "--fail-fast", "--no-fail-fast"))
+
+    def test_no_file_is_written_over_another_that_is_read(self):
+        self.planned()
+        store, plan = self.read_bytes(self.path("s.store")), self.read_bytes(self.path("p.fsp"))
+        for command in (["shard", "plan", "s.store", "--max-ram", "1G", "--out", "s.store"],
+                        ["shard", "plan", "s.store", "--max-ram", "1G", "--out", "q.fsp", "--journal", "q.fsp"],
+                        ["shard", "profile", "s.store", "--out", "./s.store"], ["run", "s.store", "p.fsp", "--out", "s.store"],
+                        ["run", "s.store", "p.fsp", "--json", "p.fsp"]):
+            self.assertIn("the same file", self.refused(2, *command))
+        self.assertIn("no store", self.refused(2, "shard", "store", "metamath", SMALL, "--out", "p.fsp", "--replace"))
+        self.assertEqual((store, plan), (self.read_bytes(self.path("s.store")), self.read_bytes(self.path("p.fsp"))))
+
     def test_the_same_journal_gives_the_same_plan_and_an_interrupted_one_goes_on(self):
         self.ok("shard", "store", "metamath", SMALL, "--out", "s.store", "--quiet")
         plan = ("shard", "plan", "s.store", "--max-ram", "6M", "--quiet", "--out")
