@@ -45,6 +45,56 @@ Status same_others(const Plan& before, const Plan& after, ShardId split) {
   return {};
 }
 
+// A profile that knows units which the plan does not is of something else than what was planned.
+Status same_units(const Profile& profile, const Plan& plan) {
+  if (profile.store != plan.store)
+    return fail(Code::invalid, "the profile is of the store {}, the plan of {}", profile.store.brief(),
+                plan.store.brief());
+  std::vector<char> there(profile.units());
+  const auto mark = [&](UnitIndex unit) {
+    if (unit < there.size()) there[unit] = 1;
+  };
+  for (const PlanShard& shard : plan.shards)
+    for (const UnitIndex unit : shard.units) mark(unit);
+  for (const FailedUnit& failed : plan.failed) mark(failed.unit);
+  for (UnitIndex unit = 0; unit < profile.units(); ++unit)
+    if (there[unit] == 0)
+      return fail(Code::invalid, "the profile has the unit '{}', which the plan lacks",
+                  one_line(profile.names[unit]));
+  return {};
+}
+
+// A piece ends before the unit with which the sum of what was recorded would reach the cut.
+Result<std::vector<Segment>> cut_by_profile(const Profile& profile, std::span<const UnitIndex> units,
+                                            const Sizing& sizing) {
+  std::vector<Segment> segments;
+  for (const UnitIndex unit : units) {
+    if (profile.states[unit] != UnitState::measured)
+      return fail(Code::invalid, "the profile does not say what the unit '{}' costs",
+                  one_line(profile.names[unit]));
+    Cost own;
+    own.work = profile.work[unit];
+    own.record_bytes = profile.record_bytes[unit];
+    if (profile.seconds) own.seconds = (*profile.seconds)[unit];
+    if (sizing.over_budget(own))
+      return fail(Code::exhausted, "unit '{}': alone it is over the budget; the plan stays as it is",
+                  one_line(profile.names[unit]));
+    Cost joined = own;
+    if (!segments.empty()) {
+      joined.work += segments.back().cost.work;
+      joined.record_bytes += segments.back().cost.record_bytes;
+      joined.seconds += segments.back().cost.seconds;
+    }
+    if (segments.empty() || sizing.reaches_cut(joined)) {
+      segments.emplace_back();
+      joined = own;
+    }
+    segments.back().units.push_back(unit);
+    segments.back().cost = joined;
+  }
+  return segments;
+}
+
 }  // namespace
 
 Result<Rebudgeted> rebudget(const std::shared_ptr<const Store>& store, const Executor& executor,
@@ -67,7 +117,13 @@ Result<Rebudgeted> rebudget(const std::shared_ptr<const Store>& store, const Exe
   options.chunk_units = static_cast<std::uint32_t>(split->units.size());
   options.stop = request.stop;
   options.progress = request.progress;
-  FURLONG_TRY(ScanResult scanned, scan(store, executor, split->units, options, journal));
+  ScanResult scanned;
+  if (request.profile != nullptr) {
+    FURLONG_CHECK(same_units(*request.profile, plan));
+    FURLONG_TRY(scanned.segments, cut_by_profile(*request.profile, split->units, sizing));
+  } else {
+    FURLONG_TRY(scanned, scan(store, executor, split->units, options, journal));
+  }
   if (!scanned.complete) {
     const FailedUnit& failed = scanned.failed.front();
     FURLONG_TRY(const Unit unit, store->unit(failed.unit));

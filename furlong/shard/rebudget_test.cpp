@@ -5,6 +5,7 @@
 
 #include "furlong/shard/internal/store_fixture.h"
 #include "furlong/shard/make_plan.h"
+#include "furlong/shard/make_profile.h"
 
 namespace furlong::shard {
 namespace {
@@ -79,6 +80,31 @@ TEST_F(RebudgetTest, TheLeafBecomesAChainThatLeansLeft) {
   }
   expected.insert(expected.end(), {kJoin, 2, kJoin});
   EXPECT_EQ(result->plan.tree, expected);
+}
+
+TEST_F(RebudgetTest, CutsByAProfileAndRefusesOneWithAUnitThatThePlanLacks) {
+  ProfileRequest request;
+  auto made = make_profile(store_, executor_, request);
+  ASSERT_TRUE(made) << made.error().text();
+  const Profile& profile = made->profile;
+  const RebudgetRequest by_profile{.shard = 1, .budget_bytes = 450, .profile = &profile};
+  const auto result = rebudget(store_, executor_, plan_, by_profile);
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_GE(result->children.size(), 2u);
+  EXPECT_EQ(result->children.size(), split(1, 450)->children.size()) << "these units share nothing";
+  EXPECT_TRUE(require_coverage(result->plan, *store_));
+  Plan without = plan_;
+  const UnitIndex gone = without.shards.front().units.back();
+  without.shards.front().units.pop_back();
+  const Error error = rebudget(store_, executor_, without, by_profile).error();
+  EXPECT_EQ(error.code(), Code::invalid);
+  EXPECT_THAT(error.text(), HasSubstr(fmt::format("the unit 'u{}', which the plan lacks", gone)));
+  Profile unknown = profile;
+  unknown.states[plan_.find(1)->units.front()] = UnitState::unknown;
+  EXPECT_THAT(rebudget(store_, executor_, plan_, {.shard = 1, .budget_bytes = 450, .profile = &unknown})
+                  .error()
+                  .text(),
+              HasSubstr("does not say what the unit"));
 }
 
 TEST_F(RebudgetTest, WhatCannotBeDoneChangesNothing) {

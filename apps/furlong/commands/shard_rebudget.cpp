@@ -46,6 +46,12 @@ Result<int> run(const Arguments& arguments) {
   if (request.budget_bytes == 0 && request.budget_seconds == 0)
     return fail(Code::invalid,
                 "shard rebudget: say what a piece may take: --max-ram G, --max-seconds S, or both");
+  std::optional<shard::Profile> profile;
+  if (arguments.given("--profile")) {
+    FURLONG_TRY(profile,
+                as_input(shard::read_profile(system_files(), fs::path(arguments.value("--profile")))));
+    request.profile = &*profile;
+  }
   StepLine line(!arguments.flag("--quiet"));
   request.progress = line.progress();
   request.stop = stop_on_interrupt();
@@ -91,6 +97,10 @@ CommandSpec shard_rebudget_command() {
                    .value_name = "G",
                    .help = "Memory that the job of a piece may take: GiB, or with a unit."},
                   {.name = "--max-seconds", .value_name = "S", .help = "Time that it may take."},
+                  {.name = "--profile",
+                   .value_name = "FILE",
+                   .help = "Cut by what this profile recorded, in place of executing the units.",
+                   .complete = "file"},
                   {.name = "--out",
                    .value_name = "OUT.fsp",
                    .help = "The plan to write. Default: the plan itself.",
