@@ -31,7 +31,7 @@ class Race(Case):
         devices = json.loads(self.run_furlong("devices", "--json").stdout)["devices"]
         if not any(d["address"] == "opencl:0" for d in devices):
             self.skipTest("no OpenCL device")
-        race, _ = self.race_json("lottery", "--device", "opencl:0", "--race-budget-s", "300")
+        race, _ = self.race_json("lottery", "--device", "opencl:0", "--race-budget-s", "120")
         self.assertEqual([v["name"] for v in race["variants"]],
                          ["base", "u2", "u8", "g64", "g128", "g256", "fast", "u2-g128", "u8-g128"])
         self.assertTrue(all(v["gated"] or v.get("same_code_as") for v in race["variants"]))
