@@ -3,28 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "furlong/base/json.h"
-#include "furlong/base/json_object.h"
 #include "furlong/base/text.h"
 #include "furlong/campaign/internal/execute.h"
 #include "furlong/campaign/internal/receipt_body.h"
 #include "furlong/campaign/make_store.h"
+#include "furlong/shard/settings.h"
 
 namespace furlong::campaign {
 namespace {
-
-Status check_settings(const std::string& settings) {
-  FURLONG_TRY(const Json json, json_parse(settings, "settings of the store"));
-  JsonObject object(json, "settings of the store");
-  int format = 0;
-  object.integer("format", format);
-  object.require({"format"});
-  FURLONG_CHECK(object.strict());
-  if (format == kItemFormat) return {};
-  return fail(Code::incompatible,
-              "the store's items are of format {}, this program reads {}: make the store anew", format,
-              kItemFormat);
-}
 
 class CampaignRecord : public shard::Record {
  public:
@@ -67,17 +53,15 @@ class CampaignExecutor : public shard::Executor {
 
   Result<std::unique_ptr<shard::Record>> begin(const std::string& settings, std::uint64_t cap_bytes,
                                                std::stop_token stop) const override {
-    FURLONG_CHECK(check_settings(settings));
+    FURLONG_CHECK(shard::check_settings(settings, kItemFormat));
     return std::make_unique<CampaignRecord>(devices_(), cap_bytes, std::move(stop));
   }
 
   Result<shard::JobResult> run(const std::string& settings, const shard::Claim& claim,
                                std::span<const shard::Unit> units, shard::ItemSource& items,
                                const shard::JobOptions& options) const override {
-    FURLONG_CHECK(check_settings(settings));
-    if (options.signer == nullptr) return fail(Code::invalid, "a job needs a key to sign its receipt");
-    FURLONG_TRY(const shard::Claim made, shard::claim_over(units));
-    if (made != claim) return fail(Code::mismatch, "the units are not those of the claim");
+    FURLONG_CHECK(shard::check_settings(settings, kItemFormat));
+    FURLONG_CHECK(shard::check_job(claim, shard::claim_over(units), options));
 
     shard::JobResult result;
     Stage stage(devices_(), options.record_cap_bytes, options.stop);
@@ -90,32 +74,15 @@ class CampaignExecutor : public shard::Executor {
       result.job = join_costs(result.job, run->job);
       runs.push_back(*std::move(run));
     }
-    result.receipt.executor = kExecutorName;
-    result.receipt.version = kExecutorVersion;
-    result.receipt.claim = claim.digest(result.receipt.executor, kExecutorVersion);
-    result.receipt.body = write_receipt_body(runs);
-    result.receipt.signer = options.signer->public_key;
-    result.receipt.signature = sign(shard::receipt_message(result.receipt), *options.signer);
+    result.receipt = shard::seal_receipt(*this, claim, write_receipt_body(runs), *options.signer);
     return result;
   }
 
   Status verify(const std::string& settings, const shard::Claim& claim, std::span<const shard::Unit> units,
                 shard::ItemSource& items, const shard::Receipt& receipt,
                 const shard::VerifyOptions& options) const override {
-    FURLONG_CHECK(check_settings(settings));
-    if (receipt.executor != kExecutorName)
-      return fail(Code::mismatch, "the receipt is of the executor '{}', not '{}'", receipt.executor,
-                  kExecutorName);
-    if (receipt.version != kExecutorVersion)
-      return fail(Code::incompatible,
-                  "the receipt is of version {} of the executor, this is {}: run the shard anew",
-                  receipt.version, kExecutorVersion);
-    FURLONG_TRY(const shard::Claim made, shard::claim_over(units));
-    if (made != claim) return fail(Code::mismatch, "the units are not those of the claim");
-    if (receipt.claim != claim.digest(receipt.executor, receipt.version))
-      return fail(Code::mismatch, "the receipt is of the claim {}, not {}", receipt.claim.brief(),
-                  claim.digest(receipt.executor, receipt.version).brief());
-    FURLONG_CHECK(furlong::verify(shard::receipt_message(receipt), receipt.signature, receipt.signer));
+    FURLONG_CHECK(shard::check_settings(settings, kItemFormat));
+    FURLONG_CHECK(shard::check_receipt_head(*this, claim, shard::claim_over(units), receipt));
     return check_receipt_body(receipt.body, units, items, options, devices_);
   }
 

@@ -66,6 +66,21 @@ struct VerifyOptions {
   std::stop_token stop;
 };
 
+/// The cost of a record with one more unit where units run one after another and each gives back what it
+/// took: what the largest takes is what all take, all else adds up.
+Cost join_in_turn(const Cost& record, const Cost& unit);
+
+class Executor;
+/// What every job asks for first: a key to sign with, and that `made`, the claim of its units, is the claim.
+Status check_job(const Claim& claim, const Result<Claim>& made, const JobOptions& options);
+/// The signed receipt of a claim.
+Receipt seal_receipt(const Executor& executor, const Claim& claim, Bytes body, const KeyPair& signer);
+/// All that is to be verified but the body: executor and version, that `made`, the claim of the units, is the
+/// claim, that the receipt is of it, and the signature. `mismatch`, `incompatible`, `denied`, or the Error of
+/// `made`.
+Status check_receipt_head(const Executor& executor, const Claim& claim, const Result<Claim>& made,
+                          const Receipt& receipt);
+
 /// Stateless; thread safe.
 class Executor {
  public:
@@ -88,6 +103,7 @@ class Executor {
   /// claim's own lists then count as filled memory of the record.
   virtual bool holds_claim() const { return false; }
   /// Of an independent executor: the cost of a record of cost `record` with a unit of cost `unit` added.
+  /// Filled bytes add up, unless overridden.
   virtual Cost join(const Cost& record, const Cost& unit) const;
   /// An empty record under a cap (0: none). `settings`: the store's (Store::settings), JSON.
   virtual Result<std::unique_ptr<Record>> begin(const std::string& settings, std::uint64_t cap_bytes,

@@ -8,6 +8,7 @@
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/memory.h"
 #include "furlong/base/text.h"
+#include "furlong/shard/internal/bound_claim.h"
 #include "furlong/shard/internal/independent_record.h"
 #include "furlong/shard/receipt_cache.h"
 #include "furlong/stats/least_squares.h"
@@ -17,23 +18,15 @@ namespace furlong::shard {
 PrefixJob prefix_job_here(std::shared_ptr<const Store> store, const Executor& executor,
                           std::stop_token stop) {
   return [store = std::move(store), &executor, stop](std::span<const UnitIndex> units) -> Result<Cost> {
-    FURLONG_TRY(const Claim claim, make_claim(*store, units));
-    FURLONG_TRY(const auto items, ClaimItems::open(store, units));
-    std::vector<Unit> list;
-    for (const UnitIndex index : units) {
-      FURLONG_TRY(Unit unit, store->unit(index));
-      list.push_back(std::move(unit));
-    }
     const KeyPair key = KeyPair::generate();  // for a receipt that nobody keeps
     const JobOptions options{.record_cap_bytes = 0, .memory_bytes = 0, .signer = &key, .stop = stop};
-    const OwnMemoryWatch memory;
-    FURLONG_TRY(JobResult result, executor.run(store->settings(), claim, list, *items, options));
-    // All that run_shard() does but keep it: what a job takes is what its process takes.
-    FURLONG_CHECK(executor.verify(store->settings(), claim, list, *items, result.receipt, {1, 1, stop}));
-    const std::string bytes = print_receipt(result.receipt);
+    const auto forget = [](const Receipt& receipt) -> Status {
+      static_cast<void>(print_receipt(receipt));  // keeping one takes its bytes once more
+      return {};
+    };
+    FURLONG_TRY(const JobResult result, carry_out(store, executor, units, options, {1, 1, stop}, forget));
     Cost cost = result.check;
-    if (executor.holds_claim()) cost.record_bytes += items->held_bytes();
-    cost.peak_bytes = result.job.peak_bytes != 0 ? result.job.peak_bytes : memory.peak_bytes();
+    cost.peak_bytes = result.job.peak_bytes;
     return cost;
   };
 }
@@ -278,9 +271,7 @@ Result<std::vector<Segment>> fill_loose(const std::shared_ptr<const Store>& stor
 
 Result<PlanOutcome> make_plan(std::shared_ptr<const Store> store, const Executor& executor,
                               const PlanRequest& request) {
-  if (store->executor() != executor.name() || store->executor_version() != executor.version())
-    return fail(Code::incompatible, "the store is for the executor {} {}, not {} {}: make it anew",
-                store->executor(), store->executor_version(), executor.name(), executor.version());
+  FURLONG_CHECK(check_executor(*store, executor));
   if (store->unit_count() == 0)
     return fail(Code::invalid, "the store has no units: there is nothing to plan");
   FURLONG_TRY(const Sharing sharing, Sharing::read(*store, request.stop, request.progress));

@@ -388,9 +388,7 @@ Result<Profile> profile_skeleton(const Store& store, std::stop_token stop, const
 
 Result<ProfileOutcome> make_profile(const std::shared_ptr<const Store>& store, const Executor& executor,
                                     const ProfileRequest& request) {
-  if (store->executor() != executor.name() || store->executor_version() != executor.version())
-    return fail(Code::incompatible, "the store is for the executor {} {}, not {} {}: make it anew",
-                store->executor(), store->executor_version(), executor.name(), executor.version());
+  FURLONG_CHECK(check_executor(*store, executor));
   if (store->unit_count() == 0)
     return fail(Code::invalid, "the store has no units: there is nothing to profile");
   FURLONG_TRY(Skeleton made, skeleton(*store, request.stop, request.progress));

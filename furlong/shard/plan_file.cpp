@@ -1,3 +1,4 @@
+#include "furlong/shard/internal/failed_units.h"
 #include "furlong/shard/internal/sections.h"
 #include "furlong/shard/plan.h"
 
@@ -101,35 +102,12 @@ Status read_shards(In in, Plan& plan) {
   return in.done("the shards");
 }
 
-Out failures(const Plan& plan) {
-  Out out;
-  out.number(static_cast<std::uint32_t>(plan.failed.size()));
-  for (const FailedUnit& failed : plan.failed)
-    out.number(failed.unit)
-        .number(static_cast<std::uint8_t>(failed.code == Code::exhausted))
-        .text(failed.why);
-  return out;
-}
-
 Status read_failures(In in, Plan& plan) {
-  FURLONG_TRY(const auto count, in.number<std::uint32_t>("the number of failed units"));
-  for (std::uint32_t i = 0; i < count; ++i) {
-    FailedUnit failed;
-    FURLONG_TRY(failed.unit, in.number<std::uint32_t>("a failed unit"));
-    const std::size_t at = in.byte();
-    FURLONG_TRY(const auto code, in.number<std::uint8_t>("a failure's tag"));
-    if (code > 1)
-      return fail(Code::incompatible,
-                  "{}: byte {}: unknown tag {} of a failure: regenerate it with furlong shard "
-                  "plan",
-                  in.name(), at, code);
-    failed.code = code == 1 ? Code::exhausted : Code::mismatch;
-    FURLONG_TRY(failed.why, in.text("why a unit failed"));
-    if (!plan.failed.empty() && failed.unit <= plan.failed.back().unit)
-      return fail(Code::invalid, "{}: byte {}: failed units must ascend", in.name(), at);
-    plan.failed.push_back(std::move(failed));
-  }
-  return in.done("the failed units");
+  return sections::read_failed_units(
+      in, plan.failed, [&](const FailedUnit& failed, std::size_t byte) -> Status {
+        if (plan.failed.empty() || failed.unit > plan.failed.back().unit) return {};
+        return fail(Code::invalid, "{}: byte {}: failed units must ascend", in.name(), byte);
+      });
 }
 
 }  // namespace
@@ -140,7 +118,9 @@ std::string print_plan(const Plan& plan) {
   for (const std::uint32_t node : plan.tree) tree.number(node);
   Out out;
   out.raw(kMagic).number(std::uint32_t{kPlanVersion});
-  out.section(kHead, head(plan)).section(kShards, shards(plan)).section(kFailed, failures(plan));
+  out.section(kHead, head(plan))
+      .section(kShards, shards(plan))
+      .section(kFailed, sections::failed_units(plan.failed));
   out.section(kTree, tree);
   Out sum;
   sum.digest(blake2b_256(out.bytes()));

@@ -1,3 +1,4 @@
+#include "furlong/shard/internal/failed_units.h"
 #include "furlong/shard/internal/sections.h"
 #include "furlong/shard/profile.h"
 
@@ -108,33 +109,6 @@ Status read_costs(In in, const Head& head, Profile& p) {
   return in.done("the costs");
 }
 
-Out failures(const Profile& p) {
-  Out out;
-  out.number(static_cast<std::uint32_t>(p.failed.size()));
-  for (const FailedUnit& failed : p.failed)
-    out.number(failed.unit)
-        .number(static_cast<std::uint8_t>(failed.code == Code::exhausted))
-        .text(failed.why);
-  return out;
-}
-
-Status read_failures(In in, Profile& p) {
-  FURLONG_TRY(const auto count, in.number<std::uint32_t>("the number of failed units"));
-  for (std::uint32_t i = 0; i < count; ++i) {
-    FailedUnit failed;
-    FURLONG_TRY(failed.unit, in.number<std::uint32_t>("a failed unit"));
-    const std::size_t at = in.byte();
-    FURLONG_TRY(const auto code, in.number<std::uint8_t>("a failure's tag"));
-    if (code > 1)
-      return fail(Code::incompatible, "{}: byte {}: unknown tag {} of a failure: {}", in.name(), at, code,
-                  kMend);
-    failed.code = code == 1 ? Code::exhausted : Code::mismatch;
-    FURLONG_TRY(failed.why, in.text("why a unit failed"));
-    p.failed.push_back(std::move(failed));
-  }
-  return in.done("the failed units");
-}
-
 Out lists(const ItemLists& value) {
   Out out;
   return out.numbers(value.first).numbers(value.items);
@@ -154,7 +128,7 @@ std::string print_profile(const Profile& profile) {
   Out out;
   out.raw(kMagic).number(std::uint32_t{kProfileVersion});
   out.section(kHead, head(profile)).section(kUnits, units(profile)).section(kItems, items(profile));
-  out.section(kCosts, costs(profile)).section(kFailed, failures(profile));
+  out.section(kCosts, costs(profile)).section(kFailed, sections::failed_units(profile.failed));
   if (profile.seconds) out.section(kSeconds, Out().numbers(*profile.seconds));
   if (profile.references) out.section(kReferences, lists(*profile.references));
   if (profile.touched) out.section(kTouched, lists(*profile.touched));
@@ -184,7 +158,7 @@ Result<Profile> parse_profile(std::string_view bytes, const std::string& name) {
   FURLONG_TRY(const In costs_in, in.section(kCosts));
   FURLONG_CHECK(read_costs(costs_in, head, profile));
   FURLONG_TRY(const In failed_in, in.section(kFailed));
-  FURLONG_CHECK(read_failures(failed_in, profile));
+  FURLONG_CHECK(sections::read_failed_units(failed_in, profile.failed));
   if ((head.flags & kHasSeconds) != 0) {
     FURLONG_TRY(In seconds_in, in.section(kSeconds));
     FURLONG_TRY(profile.seconds, seconds_in.amounts(head.units, "the seconds"));

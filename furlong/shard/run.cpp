@@ -9,6 +9,7 @@
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/memory.h"
 #include "furlong/base/text.h"
+#include "furlong/shard/internal/bound_claim.h"
 #include "furlong/shard/internal/independent_record.h"
 #include "furlong/shard/internal/key_hash.h"
 #include "furlong/shard/internal/store_format.h"
@@ -23,36 +24,6 @@ namespace {
 
 double seconds_since(std::int64_t begin_ns) {
   return static_cast<double>(system_clock().now_ns() - begin_ns) * 1e-9;
-}
-
-// A shard as its job and its verification see it, rebuilt from the store alone.
-struct Bound {
-  Claim claim;
-  Digest digest;
-  std::vector<Unit> units;
-  std::unique_ptr<ClaimItems> items;
-};
-
-Result<Bound> bind(const RunContext& context, const PlanShard& shard) {
-  Bound bound;
-  FURLONG_TRY(bound.claim, make_claim(*context.store, shard.units));
-  bound.digest = bound.claim.digest(std::string(context.executor.name()), context.executor.version());
-  bound.units.reserve(shard.units.size());
-  for (const UnitIndex index : shard.units) {
-    FURLONG_TRY(Unit unit, context.store->unit(index));
-    bound.units.push_back(std::move(unit));
-  }
-  FURLONG_TRY(bound.items, ClaimItems::open(context.store, shard.units));
-  return bound;
-}
-
-Status verify_bound(const RunContext& context, Bound& bound, const Receipt& receipt) {
-  if (receipt.claim != bound.digest)
-    return fail(Code::mismatch, "the receipt is of the claim {}, not {}", receipt.claim.brief(),
-                bound.digest.brief());
-  const VerifyOptions options{context.sample, context.seed, context.stop};
-  return context.executor.verify(context.store->settings(), bound.claim, bound.units, *bound.items, receipt,
-                                 options);
 }
 
 // What a unit promises rests on what others own: looked up in the units themselves, whose keys hold what they
@@ -155,24 +126,25 @@ std::string_view shard_state_name(ShardState state) {
 }
 
 Status check_gate(const RunContext& context, const PlanShard* only) {
-  if (context.store->executor() != context.executor.name() ||
-      context.store->executor_version() != context.executor.version())
-    return fail(Code::incompatible, "the store is for the executor {} {}, not {} {}: make it anew",
-                context.store->executor(), context.store->executor_version(), context.executor.name(),
-                context.executor.version());
+  FURLONG_CHECK(check_executor(*context.store, context.executor));
   FURLONG_CHECK(require_coverage(context.plan, *context.store));
   Gate gate(context);
   return only != nullptr ? gate.only(*only) : gate.whole();
 }
 
-Result<Digest> claim_digest(const RunContext& context, const PlanShard& shard) {
-  FURLONG_TRY(const Claim claim, make_claim(*context.store, shard.units));
+namespace {
+
+VerifyOptions verify_options(const RunContext& context) {
+  return {context.sample, context.seed, context.stop};
+}
+
+Digest digest_of(const RunContext& context, const Claim& claim) {
   return claim.digest(std::string(context.executor.name()), context.executor.version());
 }
 
-Result<std::optional<ReceiptEntry>> settled(const RunContext& context, const PlanShard& shard,
-                                            std::string* why) {
-  FURLONG_TRY(const Digest digest, claim_digest(context, shard));
+// settled(), of a claim that was rebuilt from the store.
+Result<std::optional<ReceiptEntry>> settled_claim(const RunContext& context, const PlanShard& shard,
+                                                  const Claim& claim, std::string* why) {
   // What does not hold is run anew; what says nothing of the receipt (stopped, no memory, no permission) is
   // an Error.
   const auto distrust = [&](const Error& error, bool verifying) -> Result<std::optional<ReceiptEntry>> {
@@ -191,7 +163,7 @@ Result<std::optional<ReceiptEntry>> settled(const RunContext& context, const Pla
         return error;
     }
   };
-  auto entry = context.cache.find(digest);
+  auto entry = context.cache.find(digest_of(context, claim));
   if (!entry) return distrust(entry.error(), false);
   if (!*entry) return std::optional<ReceiptEntry>();
   if ((*entry)->executor != context.executor.name() ||
@@ -201,38 +173,48 @@ Result<std::optional<ReceiptEntry>> settled(const RunContext& context, const Pla
                     false);
   const auto receipt = context.cache.receipt(**entry);
   if (!receipt) return distrust(receipt.error(), false);
-  FURLONG_TRY(Bound bound, bind(context, shard));
-  if (const Status status = verify_bound(context, bound, *receipt); !status)
+  FURLONG_TRY(BoundClaim bound, bind_claim(context.store, shard.units, claim));
+  if (const Status status =
+          verify_bound(*context.store, context.executor, bound, *receipt, verify_options(context));
+      !status)
     return distrust(status.error(), true);
   return std::move(*entry);
 }
 
-Result<ShardJob> run_shard(const RunContext& context, const PlanShard& shard, const KeyPair& signer) {
+}  // namespace
+
+Result<Digest> claim_digest(const RunContext& context, const PlanShard& shard) {
+  FURLONG_TRY(const Claim claim, make_claim(*context.store, shard.units));
+  return digest_of(context, claim);
+}
+
+Result<std::optional<ReceiptEntry>> settled(const RunContext& context, const PlanShard& shard,
+                                            std::string* why) {
+  FURLONG_TRY(const Claim claim, make_claim(*context.store, shard.units));
+  return settled_claim(context, shard, claim, why);
+}
+
+Result<ReceiptEntry> run_shard(const RunContext& context, const PlanShard& shard, const KeyPair& signer) {
   const Sizing& sizing = context.plan.sizing;
-  FURLONG_TRY(Bound bound, bind(context, shard));
   JobOptions options;
   options.record_cap_bytes = sizing.record_cap_bytes;
   options.memory_bytes = sizing.predicted_peak_bytes(known_cost(shard));
   options.signer = &signer;
   options.stop = context.stop;
-  const OwnMemoryWatch memory;
-  FURLONG_TRY(JobResult result, context.executor.run(context.store->settings(), bound.claim, bound.units,
-                                                     *bound.items, options));
-  if (context.executor.holds_claim()) {  // as job_cost() has it
-    result.check.record_bytes += bound.items->held_bytes();
-    result.job.record_bytes += bound.items->held_bytes();
-  }
-  const std::int64_t begin_ns = system_clock().now_ns();
-  FURLONG_CHECK_DOING(verify_bound(context, bound, result.receipt), "its own receipt does not verify");
-  ShardJob job;
-  job.verify_seconds = seconds_since(begin_ns);
-  job.entry = {result.receipt.claim, result.receipt.executor, result.receipt.version, {}, result.check, {}};
-  FURLONG_TRY(job.entry.receipt, context.cache.put(result.receipt));
-  job.entry.job = std::move(result.job);
-  // Of verifying and writing too: what a job takes is what its process took.
-  if (job.entry.job.peak_bytes == 0) job.entry.job.peak_bytes = memory.peak_bytes();
-  FURLONG_CHECK(context.cache.add(job.entry));
-  return job;
+  ReceiptEntry entry;
+  const auto keep = [&](const Receipt& receipt) -> Status {
+    entry.claim = receipt.claim;
+    entry.executor = receipt.executor;
+    entry.executor_version = receipt.version;
+    FURLONG_TRY(entry.receipt, context.cache.put(receipt));
+    return {};
+  };
+  FURLONG_TRY(JobResult result, carry_out(context.store, context.executor, shard.units, options,
+                                          verify_options(context), keep));
+  entry.check = std::move(result.check);
+  entry.job = std::move(result.job);
+  FURLONG_CHECK(context.cache.add(entry));
+  return entry;
 }
 
 Result<Cost> check_shard(const RunContext& context, const PlanShard& shard) {
@@ -313,8 +295,9 @@ Status settle(const RunContext& context, const RunRequest& request, RunReport& r
     ShardOutcome& outcome = report.shards[i];  // each thread writes to its own
     const PlanShard& shard = *context.plan.find(outcome.shard);
     const std::uint64_t running = pace.begin(fmt::format("shard {}", shard.id));
-    FURLONG_TRY(outcome.claim, claim_digest(context, shard));
-    FURLONG_TRY(outcome.entry, settled(context, shard, &outcome.why));
+    FURLONG_TRY(const Claim claim, make_claim(*context.store, shard.units));
+    outcome.claim = digest_of(context, claim);
+    FURLONG_TRY(outcome.entry, settled_claim(context, shard, claim, &outcome.why));
     if (outcome.entry) outcome.state = ShardState::kept;
     // Nobody may take it for the receipt of the job that runs now.
     if (!outcome.why.empty() && !request.dry_run) FURLONG_CHECK(context.cache.forget(outcome.claim));

@@ -41,14 +41,9 @@ Result<Digest> claim_digest(const RunContext& context, const PlanShard& shard);
 Result<std::optional<ReceiptEntry>> settled(const RunContext& context, const PlanShard& shard,
                                             std::string* why = nullptr);
 
-/// What one job came to.
-struct ShardJob {
-  ReceiptEntry entry;
-  double verify_seconds = 0;
-};
 /// The job of one shard, here: executed, verified, bound to the claim, and only then recorded. What `furlong
 /// run --shard K` does.
-Result<ShardJob> run_shard(const RunContext& context, const PlanShard& shard, const KeyPair& signer);
+Result<ReceiptEntry> run_shard(const RunContext& context, const PlanShard& shard, const KeyPair& signer);
 
 /// The prefix alone, cold, with its measured cost: what `furlong shard check` does.
 Result<Cost> check_shard(const RunContext& context, const PlanShard& shard);

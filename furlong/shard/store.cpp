@@ -147,4 +147,10 @@ Result<ByteView> Store::raw_item(const Key& item) const {
   return *found;
 }
 
+Status check_executor(const Store& store, const Executor& executor) {
+  if (store.executor() == executor.name() && store.executor_version() == executor.version()) return {};
+  return fail(Code::incompatible, "the store is for the executor {} {}, not {} {}: make it anew",
+              store.executor(), store.executor_version(), executor.name(), executor.version());
+}
+
 }  // namespace furlong::shard

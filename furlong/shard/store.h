@@ -68,6 +68,9 @@ class Store {
   std::unique_ptr<Impl> impl_;
 };
 
+/// `incompatible` where the store is for another executor, or another version of it.
+Status check_executor(const Store& store, const Executor& executor);
+
 /// The claim over a set of units: roots over what they own and over the references they do not own. Any order
 /// gives the same claim. `invalid` for none, for one twice, for an item that nobody owns.
 Result<Claim> make_claim(const Store& store, std::span<const UnitIndex> units);

@@ -84,9 +84,9 @@ Result<int> run_one(const Arguments& arguments, const Setup& setup, const shard:
     if (context.stop.stop_requested() && !job) return stopped();
     if (!job) return Error(std::move(job).error()).with(fmt::format("shard {}", shard.id));
     outcome.state = shard::ShardState::done;
-    outcome.seconds = job->entry.job.seconds;
-    outcome.peak_bytes = job->entry.job.peak_bytes;
-    outcome.entry = std::move(job->entry);
+    outcome.seconds = job->job.seconds;
+    outcome.peak_bytes = job->job.peak_bytes;
+    outcome.entry = *std::move(job);
     report.done = 1;
   }
   if (outcome.entry) outcome.claim = outcome.entry->claim;

@@ -71,16 +71,14 @@ Result<race::Outcome> race_with(const Ready& ready, Leftover& leftover) {
 }  // namespace
 
 shard::Cost join_costs(const shard::Cost& record, const shard::Cost& unit) {
-  shard::Cost cost = record;
-  cost.work += unit.work;
-  cost.seconds += unit.seconds;
-  // One race after another: what the largest takes is what all take.
-  cost.record_bytes = std::max(record.record_bytes, unit.record_bytes);
-  cost.peak_bytes = std::max(record.peak_bytes, unit.peak_bytes);
-  for (const auto& [name, value] : unit.features) {
-    double& sum = cost.features[name];
-    sum = name == "device_bytes" ? std::max(sum, value) : sum + value;
-  }
+  constexpr const char* kDeviceBytes = "device_bytes";
+  shard::Cost cost = shard::join_in_turn(record, unit);
+  const auto bytes = [](const shard::Cost& of) {
+    const auto found = of.features.find(kDeviceBytes);
+    return found == of.features.end() ? 0.0 : found->second;
+  };
+  if (unit.features.contains(kDeviceBytes))
+    cost.features[kDeviceBytes] = std::max(bytes(record), bytes(unit));
   return cost;
 }
 

@@ -55,6 +55,7 @@ class In {
   std::size_t left() const { return bytes_.size() - at_; }
   std::size_t byte() const { return offset_ + at_; }
   const std::string& name() const { return name_; }
+  std::string_view mend() const { return mend_; }
 
   Result<std::string_view> raw(std::uint64_t count, std::string_view what) {
     if (count > left())

@@ -145,13 +145,8 @@ class SyntheticExecutor : public Executor {
     for (const Unit& unit : units) FURLONG_CHECK(record->add(unit, items));
     JobResult result;
     result.check = result.job = record->cost();
-    result.receipt.executor = "synthetic";
-    result.receipt.version = version();
-    result.receipt.claim = claim.digest("synthetic", version());
     const std::string body = fmt::format("work {}", record->cost().work);
-    result.receipt.body.assign(body.begin(), body.end());
-    result.receipt.signer = options.signer->public_key;
-    result.receipt.signature = sign(receipt_message(result.receipt), *options.signer);
+    result.receipt = seal_receipt(*this, claim, {body.begin(), body.end()}, *options.signer);
     return result;
   }
   Status verify(const std::string&, const Claim& claim, std::span<const Unit>, ItemSource&,

@@ -3,6 +3,7 @@
 #include "furlong/base/json.h"
 #include "furlong/base/json_object.h"
 #include "furlong/shard/cost_json.h"
+#include "furlong/shard/settings.h"
 
 namespace furlong::shard::replay {
 
@@ -65,19 +66,7 @@ std::string print_settings(std::uint64_t scale) {
 }
 
 Status check_settings(const std::string& settings) {
-  const std::string name = "settings of the store";
-  FURLONG_TRY(const Json json, json_parse(settings, name));
-  JsonObject object(json, name);
-  int format = 0;
-  std::uint64_t scale = 0;
-  object.integer("format", format);
-  object.integer("scale", scale, 1);
-  object.require({"format", "scale"});
-  FURLONG_CHECK(object.strict());
-  if (format == kItemFormat) return {};
-  return fail(Code::incompatible,
-              "the store's items are of format {}, this program reads {}: make the store anew", format,
-              kItemFormat);
+  return shard::check_settings(settings, kItemFormat, {{"scale", 1}});
 }
 
 }  // namespace furlong::shard::replay
