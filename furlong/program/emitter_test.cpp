@@ -7,6 +7,7 @@
 
 #include "furlong/program/instance.h"
 #include "furlong/program/internal/test_emitter.h"
+#include "furlong/program/pack.h"
 
 namespace furlong::program {
 namespace {
@@ -269,6 +270,30 @@ TEST(Emitters, AProgramsHashCoversWhatTheyMake) {
               if (e.launches.size() == 3) e.launches[2].scalars["to"] = 5;
             }),
             before);
+}
+
+TEST(Emitters, APackNamesThem) {
+  const auto folder = TemporaryFolder::make("furlong-emitter-test");
+  ASSERT_TRUE(folder) << folder.error().text();
+  const std::filesystem::path file = folder->path() / "scale.toml", pack = folder->path() / "pack";
+  ASSERT_TRUE(system_files().write_atomic(file, testing::kEmitted));
+  const std::vector<std::shared_ptr<const Emitter>> emitters = {std::make_shared<ScaleEmitter>()};
+  const auto program = load_program_file(file, system_files(), emitters);
+  ASSERT_TRUE(program) << program.error().text();
+  const auto contents = freeze_program(**program);
+  ASSERT_TRUE(contents) << contents.error().text();
+  EXPECT_EQ(contents->files.size(), 2u);  // the program file and pack.toml
+  ASSERT_TRUE(write_pack(*contents, pack));
+  const auto loaded = load_pack(pack, system_files(), emitters);
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  EXPECT_EQ((*loaded)->source_hash(), (*program)->source_hash());
+  EXPECT_EQ((*loaded)->edition("host")->emitter, emitters[0]);
+  EXPECT_EQ(message(load_pack(pack)),
+            (pack / "scale.toml").string() + ":5:11: there is no emitter 'test.scale'");
+  // Another version of the emitter is told by what it makes.
+  const std::vector<std::shared_ptr<const Emitter>> newer = {
+      std::make_shared<ScaleEmitter>([](Emitted& emitted, std::int64_t) { emitted.source += "// 2\n"; })};
+  EXPECT_NE((*load_pack(pack, system_files(), newer))->source_hash(), (*program)->source_hash());
 }
 
 TEST(Emitters, MakeTheSameFromManyThreads) {
