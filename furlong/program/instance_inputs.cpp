@@ -128,13 +128,6 @@ struct InputMaker {
   }
 };
 
-bool same_problem(const lattice::Environment& a, const lattice::Environment& b) {
-  return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& entry) {
-           const auto found = b.find(entry.first);
-           return found != b.end() && found->second == entry.second;
-         });
-}
-
 Status set_vector_scalars(const Program& program, const Vector& vector, RunInputs& inputs) {
   for (const auto& [name, value] : vector.scalars) {
     const auto index = program.argument_index(name);
@@ -176,6 +169,22 @@ Status set_vector_bytes(const Program& program, const Vector& vector, RunInputs&
 
 }  // namespace
 
+Result<lattice::Environment> Instance::checked_problem() const {
+  lattice::Environment problem = problem_;
+  Scope scope(*program_, nullptr, nullptr, problem_, facts_);
+  for (const auto& [name, expression] : program_->check.problem) {
+    const std::string what = fmt::format("'{}' in problem of [check]", name);
+    const auto usual = std::find_if(program_->problem.begin(), program_->problem.end(),
+                                    [&](const auto& parameter) { return parameter.first == name; });
+    if (usual != program_->problem.end() && usual->second.is_integer()) {
+      FURLONG_TRY(problem[name], scope.integer(expression, what));
+    } else {
+      FURLONG_TRY(problem[name], scope.value(expression, what));
+    }
+  }
+  return problem;
+}
+
 Result<RunInputs> Instance::timed_inputs(std::uint64_t seed, std::span<const lattice::Point> points) const {
   InputMaker maker{.program = *program_,
                    .edition = *edition_,
@@ -186,9 +195,8 @@ Result<RunInputs> Instance::timed_inputs(std::uint64_t seed, std::span<const lat
   maker.inputs.name = fmt::format("random inputs of seed {}", seed);
   maker.inputs.problem = problem_;
   FURLONG_CHECK(maker.run());
-  lattice::Environment checked = problem_;
-  for (const auto& [name, value] : program_->check.problem) checked[name] = value;
-  if (same_problem(checked, problem_)) FURLONG_CHECK(maker.expect_files());
+  FURLONG_TRY(const lattice::Environment checked, checked_problem());
+  if (internal::same_problem(checked, problem_)) FURLONG_CHECK(maker.expect_files());
   return std::move(maker.inputs);
 }
 
@@ -200,8 +208,7 @@ Result<RunInputs> Instance::check_inputs(std::uint64_t seed, std::span<const lat
                    .seed = seed,
                    .inputs = {}};
   maker.inputs.name = fmt::format("random inputs of seed {}", seed);
-  maker.inputs.problem = problem_;
-  for (const auto& [name, value] : program_->check.problem) maker.inputs.problem[name] = value;
+  FURLONG_TRY(maker.inputs.problem, checked_problem());
   if (!program_->check.problem.empty()) {
     Scope scope(*program_, nullptr, nullptr, maker.inputs.problem, facts_);
     for (const lattice::Point& point : points) {

@@ -23,6 +23,8 @@
 
 namespace furlong::program {
 
+class Emitter;  // furlong/program/emitter.h
+
 enum class ArgumentKind { scalar, buffer, constant, dataset };
 enum class Fill { none, random, zeros, sequence, value, file, poison };
 /// scratch: written and read by the kernel only, never checked; its size may depend on knobs.
@@ -82,8 +84,10 @@ struct Header {
 /// The program in one language.
 struct Edition {
   std::string language;     ///< "cuda", "opencl", "host", "metal"
-  std::string source;       ///< text
+  std::string source;       ///< text; empty where an emitter makes it
   std::string source_name;  ///< file name for messages
+  /// Makes text and launches of each variant; null: `source` and `kernels` have them.
+  std::shared_ptr<const Emitter> emitter;
   std::vector<KernelSpec> kernels;
   std::vector<std::filesystem::path> include_folders;
   std::vector<std::pair<std::string, std::string>> defines;
@@ -109,8 +113,8 @@ struct CheckSpec {
   std::string host_source;     ///< text of `file` for host
   std::map<std::string, std::filesystem::path> expected_files;  ///< files: out argument → .npy or raw
   std::map<std::string, std::shared_ptr<const DataFile>> expected_data;  ///< their contents
-  std::vector<std::pair<std::string, lattice::Value>>
-      problem;  ///< problem values for the gate (smaller sizes)
+  /// Problem values for the gate (smaller sizes), over the timed problem.
+  std::vector<std::pair<std::string, lattice::Expression>> problem;
 };
 
 /// How a program's bytes are moved: one after another, or in loads of so many bytes at random places.
@@ -169,16 +173,23 @@ struct Program {
 
   const Edition* edition(std::string_view language) const;
   std::optional<std::size_t> argument_index(std::string_view name) const;
-  /// Content hash of everything that decides what runs: sources, launch, arguments, lattice.
+  /// Content hash of everything that decides what runs: sources, launch, arguments, lattice. Of an emitter:
+  /// its name, and text and launches of base and of each variant that differs from base in one knob, at the
+  /// default problem and the facts assumed where there is no device.
   Digest source_hash() const;
 };
 
+/// Emitters that a program file may name beside those of find_emitter().
+using Emitters = std::span<const std::shared_ptr<const Emitter>>;
+
 /// Reads a program file. Errors are `invalid` with "file:line:column: what (nearest valid key)".
 Result<std::shared_ptr<const Program>> load_program_file(const std::filesystem::path& file,
-                                                         Files& files = system_files());
+                                                         Files& files = system_files(),
+                                                         Emitters emitters = {});
 /// The same from text (tests, embedded programs); relative paths start at `folder`.
 Result<std::shared_ptr<const Program>> parse_program(std::string_view text, std::string_view name,
-                                                     const std::filesystem::path& folder, Files& files);
+                                                     const std::filesystem::path& folder, Files& files,
+                                                     Emitters emitters = {});
 
 /// A built-in maker of datasets and reference outputs (the lottery). Immutable, thread safe.
 class Recipe {

@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "add.toml:57:10: lossy of knob 'unroll': the default cannot be lossy; base must be right for "
                 "everybody"},
         Mistake{"define = \"UNROLL\"", "applies = \"emit\"",
-                "add.toml:56:11: knob 'unroll': 'emit' is for programs that are made by an emitter; a source "
+                "add.toml:56:11: knob 'unroll': 'emit' is for programs with an emitter; a source "
                 "takes its knobs by define, option, launch or rewrite"},
         Mistake{"define = \"UNROLL\"", "coupled = [\"blok\"]",
                 "add.toml:53:1: coupled of knob 'unroll': 'blok' is no other knob, did you mean 'block'?"}));

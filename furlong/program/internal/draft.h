@@ -30,7 +30,9 @@ struct Draft {
   const TomlNode& root;
   std::filesystem::path folder;
   Files& files;
+  Emitters emitters;  ///< beside the shipped
   Program program;
+  std::map<std::string, const TomlNode*> emitter_nodes;  ///< by language: where the emitter is named
   std::vector<PlacedExpression> lets;  ///< beside program.lets, in the file's order until resolved
   std::map<std::string, std::set<std::string>> let_knobs;  ///< knobs that a let uses, through others too
   std::vector<KnobDraft> knobs;
@@ -56,10 +58,11 @@ Status check_placeholders(const Draft& draft, const TomlNode& node, std::string_
 Result<lattice::Expression> without_lets(const Draft& draft, const PlacedExpression& expression);
 
 // One function a table of the file, in the order in which they must run.
-Status read_sources(Draft& draft);  ///< [program], [source.*]: editions with texts and headers
-Status read_problem(Draft& draft);  ///< [problem], [let]
-Status read_knobs(Draft& draft);    ///< [[knob]]
-Status resolve_lets(Draft& draft);  ///< undefined names and cycles in [let]
+Status read_sources(Draft& draft);          ///< [program], [source.*]: editions with texts and headers
+Status read_problem(Draft& draft);          ///< [problem], [let]
+Status read_knobs(Draft& draft);            ///< [[knob]]
+Status resolve_lets(Draft& draft);          ///< undefined names and cycles in [let]
+Status check_emitters(const Draft& draft);  ///< what they read of the problem is there
 Status read_lattice(
     Draft& draft);  ///< [[constraint]], [[strictly_better]], catalogue; lattices of the editions
 Status read_arguments(Draft& draft);  ///< [[argument]]
