@@ -12,6 +12,9 @@ namespace {
 constexpr std::int64_t kBlockWeights = 32, kSlabBlocks = 8, kTileRows = 16;
 
 enum class Activations { two_pass_int8, int8, dequant };
+constexpr std::array<std::string_view, 3> kActivations{"two_pass_int8", "int8", "dequant"};
+constexpr std::array<std::string_view, 2> kDots{"dp4a", "imma"};
+constexpr std::array<std::string_view, 2> kLoads{"int4", "char4"};
 
 struct Gemv {
   std::int64_t n = 0, k = 0, batch = 0, copies = 0;
@@ -22,15 +25,9 @@ struct Gemv {
   Chip chip;
 
   std::int64_t blocks() const { return ceil_div(k, kBlockWeights); }
+  std::int64_t step_weights() const { return wide ? 512 : 128; }
   std::int64_t slabs() const { return ceil_div(blocks(), kSlabBlocks); }
 };
-
-Result<Activations> activations_of(std::string_view word) {
-  if (word == "two_pass_int8") return Activations::two_pass_int8;
-  if (word == "int8") return Activations::int8;
-  if (word == "dequant") return Activations::dequant;
-  return fail(Code::invalid, "there are no activations '{}' (two_pass_int8, int8, dequant)", word);
-}
 
 Result<Gemv> read(const EmitNames& lookup) {
   const Names names(lookup);
@@ -41,14 +38,12 @@ Result<Gemv> read(const EmitNames& lookup) {
   FURLONG_TRY(gemv.copies, names.side("copies", 4096));
   FURLONG_TRY(const std::string asked, names.word("chip", "present"));
   FURLONG_TRY(gemv.chip, resolve_chip(asked, lookup));
-  FURLONG_TRY(const std::string dot, names.word("dot", "dp4a"));
-  if (dot != "dp4a" && dot != "imma") return fail(Code::invalid, "there is no dot '{}' (dp4a, imma)", dot);
-  FURLONG_TRY(const std::string load, names.word("gemv_load", "int4"));
-  if (load != "int4" && load != "char4") return fail(Code::invalid, "there is no gemv_load '{}' (int4, char4)", load);
-  FURLONG_TRY(const std::string activations, names.word("activations", "two_pass_int8"));
-  FURLONG_TRY(gemv.activations, activations_of(activations));
-  gemv.matrix = dot == "imma";
-  gemv.wide = load == "int4";
+  FURLONG_TRY(const std::size_t dot, names.one_of("dot", kDots));
+  FURLONG_TRY(const std::size_t load, names.one_of("gemv_load", kLoads));
+  FURLONG_TRY(const std::size_t activations, names.one_of("activations", kActivations));
+  gemv.matrix = dot == 1;
+  gemv.wide = load == 0;
+  gemv.activations = static_cast<Activations>(activations);
   FURLONG_TRY(gemv.warps, names.integer("warps", 4));
   FURLONG_TRY(gemv.rows, names.integer("rows", 1));
   FURLONG_TRY(gemv.unroll, names.integer("unroll", 1));
@@ -57,9 +52,11 @@ Result<Gemv> read(const EmitNames& lookup) {
     std::string_view name;
     std::int64_t value, largest;
   };
-  for (const auto& [name, value, largest] : {Limit{"warps", gemv.warps, 32}, Limit{"rows", gemv.rows, 8},
-                                            Limit{"unroll", gemv.unroll, 16}, Limit{"split_k", gemv.split_k, 256}})
-    if (value < 1 || value > largest) return fail(Code::invalid, "{} is {}; it must be 1 to {}", name, value, largest);
+  for (const auto& [name, value, largest] :
+       {Limit{"warps", gemv.warps, 32}, Limit{"rows", gemv.rows, 8}, Limit{"unroll", gemv.unroll, 16},
+        Limit{"split_k", gemv.split_k, 256}})
+    if (value < 1 || value > largest)
+      return fail(Code::invalid, "{} is {}; it must be 1 to {}", name, value, largest);
   if (gemv.matrix && (gemv.activations == Activations::dequant || !gemv.wide))
     return fail(Code::invalid, "dot imma multiplies int8 words in loads of 16 bytes: it has no {}",
                 gemv.wide ? "activations dequant" : "gemv_load char4");
@@ -70,14 +67,14 @@ Result<Gemv> read(const EmitNames& lookup) {
 void fall_back(Gemv& gemv, Emitted& out) {
   if (!gemv.matrix || gemv.chip.has.int8_mma) return;
   gemv.matrix = false;
-  out.notes.push_back(fmt::format("{} ({}) has no int8 matrix instruction: dot dp4a is used", gemv.chip.name, gemv.chip.arch));
+  out.notes.push_back(fmt::format("{} ({}) has no int8 matrix instruction: dot dp4a is used", gemv.chip.name,
+                                  gemv.chip.arch));
   out.fallback = true;
 }
 
 std::string text_of(const Gemv& gemv) {
-  std::string text = fmt::format(
-      "// y = W x, Q8_0 weights, {} column{}; for {} ({}).\n", gemv.batch, gemv.batch == 1 ? "" : "s",
-      gemv.chip.name, gemv.chip.arch);
+  std::string text = fmt::format("// y = W x, Q8_0 weights, {} column{}; for {} ({}).\n", gemv.batch,
+                                 gemv.batch == 1 ? "" : "s", gemv.chip.name, gemv.chip.arch);
   define(text, "BATCH", gemv.batch);
   define(text, "WARPS", gemv.warps);
   define(text, "ROWS", gemv.rows);
@@ -88,10 +85,10 @@ std::string text_of(const Gemv& gemv) {
   define(text, "TWO_WORDS", two_words);
   // Of one word 127 steps; of two 127 * 128, so that the high word stays an int8 when the low one is carried.
   text += fmt::format("#define STEPS {}.0f\n", two_words ? 127 * 128 : 127);
-  text += gemv.split_k == 1
-              ? "#define OUTPUT(out, copy, column, row, n) out[(static_cast<uint64>(copy) * BATCH + (column)) * (n) + (row)]\n"
-              : "#define OUTPUT(out, copy, column, row, n) "
-                "out[(static_cast<uint64>(blockIdx.y) * BATCH + (column)) * (n) + (row)]\n";
+  text += gemv.split_k == 1 ? "#define OUTPUT(out, copy, column, row, n) out[(static_cast<uint64>(copy) * "
+                              "BATCH + (column)) * (n) + (row)]\n"
+                            : "#define OUTPUT(out, copy, column, row, n) "
+                              "out[(static_cast<uint64>(blockIdx.y) * BATCH + (column)) * (n) + (row)]\n";
   if (gemv.matrix) text += gemv.chip.sm >= 80 ? instructions_sm80_text : instructions_sm75_text;
   text += gemv_common_text;
   if (gemv.matrix) {
@@ -109,13 +106,16 @@ void add_launches(const Gemv& gemv, std::vector<EmittedLaunch>& launches) {
   const std::int64_t tiles = ceil_div(gemv.n, kTileRows);
   const std::int64_t words = gemv.matrix ? gemv.copies * tiles * gemv.slabs() * (kSlabBlocks * 128 + 64)
                                          : gemv.copies * gemv.n * gemv.blocks() * 8;
-  EmittedLaunch split{.entry = "gemv_split", .arguments = {"weights", "planes", "n", "k", "copies"}, .once = true};
+  EmittedLaunch split{
+      .entry = "gemv_split", .arguments = {"weights", "planes", "n", "k", "copies"}, .once = true};
   split.grid[0] = u(std::min<std::int64_t>(ceil_div(words, 256), 1 << 20));
   split.block[0] = 256;
   launches.push_back(std::move(split));
-  const std::int64_t threads = gemv.matrix                                     ? gemv.slabs() * kSlabBlocks * 8 * 32
-                               : gemv.activations == Activations::dequant ? gemv.blocks() * 32 * gemv.batch
-                                                                          : gemv.blocks() * gemv.batch * 32;
+  const std::int64_t threads =
+      gemv.matrix ? gemv.slabs() * kSlabBlocks * 8 * 32
+      : gemv.activations == Activations::dequant
+          ? ceil_div(gemv.blocks() * 32, gemv.step_weights()) * gemv.step_weights() * gemv.batch
+          : gemv.blocks() * gemv.batch * 32;
   EmittedLaunch activations{.entry = "gemv_activations", .arguments = {"x", "activations", "k"}};
   activations.grid[0] = u(ceil_div(threads, 256));
   activations.block[0] = 256;
@@ -130,7 +130,8 @@ void add_launches(const Gemv& gemv, std::vector<EmittedLaunch>& launches) {
     product.block[0] = u(gemv.warps * 32);
     launches.push_back(std::move(product));
     if (!parts) continue;
-    EmittedLaunch sum{.entry = "gemv_sum", .arguments = {"parts", "y", "n", "copy"}, .scalars = {{"copy", copy}}};
+    EmittedLaunch sum{
+        .entry = "gemv_sum", .arguments = {"parts", "y", "n", "copy"}, .scalars = {{"copy", copy}}};
     sum.grid[0] = u(ceil_div(gemv.n * gemv.batch, 256));
     sum.block[0] = 256;
     launches.push_back(std::move(sum));

@@ -69,14 +69,15 @@ Result<Resolved> resolve_precision(std::string_view asked, bool real, const Chip
     if (row.precision == plain) return Resolved{.precision = plain, .note = {}};
     if (row.needs != nullptr && !(chip.has.*row.needs))
       return Resolved{.precision = plain,
-                      .note = fmt::format("{} ({}) has no instruction for {}: {} is used", chip.name, chip.arch,
-                                          asked, precision_name(plain)),
+                      .note = fmt::format("{} ({}) has no instruction for {}: {} is used", chip.name,
+                                          chip.arch, asked, precision_name(plain)),
                       .fallback = true};
     if (m % 16 != 0 || n % 16 != 0 || k % 16 != 0)
-      return Resolved{.precision = plain,
-                      .note = fmt::format("{} x {} x {} is no multiple of 16 on every side, as {} needs: {} is used",
-                                          m, n, k, asked, precision_name(plain)),
-                      .fallback = true};
+      return Resolved{
+          .precision = plain,
+          .note = fmt::format("{} x {} x {} is no multiple of 16 on every side, as {} needs: {} is used", m,
+                              n, k, asked, precision_name(plain)),
+          .fallback = true};
     return Resolved{.precision = row.precision, .note = {}};
   }
   return fail(Code::invalid, "there is no precision '{}'{}", asked, did_you_mean(std::string(asked), known));
@@ -100,7 +101,8 @@ std::int64_t largest_operand(Operands operands) {
 
 Status check_sums(Operands operands, std::int64_t operand_max, std::int64_t k) {
   if (operands == Operands::int64) return {};  // wraps, as it is meant to
-  if (operand_max < 0 || k < 1) return fail(Code::invalid, "operand_max {} and k {} must not be less than 0 and 1", operand_max, k);
+  if (operand_max < 0 || k < 1)
+    return fail(Code::invalid, "operand_max {} and k {} must not be less than 0 and 1", operand_max, k);
   const bool edge = operands == Operands::int8 && operand_max == 128;
   if (operand_max > largest_operand(operands) && !edge)
     return fail(Code::invalid, "operands up to {} are not exact in {}, which holds up to {}", operand_max,
@@ -108,10 +110,11 @@ Status check_sums(Operands operands, std::int64_t operand_max, std::int64_t k) {
   if (operand_max == 0) return {};
   const std::int64_t most = largest_sum(operands) / (operand_max * operand_max);
   if (k <= most) return {};
-  return fail(Code::invalid,
-              "sums of {} products of operands up to {} can pass {}, the largest that {} sums exactly: k may be at "
-              "most {} (name int64, or split k and add the parts in 64 bits)",
-              k, operand_max, largest_sum(operands), operands_name(operands), most);
+  return fail(
+      Code::invalid,
+      "sums of {} products of operands up to {} can pass {}, the largest that {} sums exactly: k may be at "
+      "most {} (name int64, or split k and add the parts in 64 bits)",
+      k, operand_max, largest_sum(operands), operands_name(operands), most);
 }
 
 Status check_operands(Operands operands, std::span<const std::int64_t> values) {
@@ -120,7 +123,8 @@ Status check_operands(Operands operands, std::span<const std::int64_t> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const bool edge = operands == Operands::int8 && values[i] == -128;
     if (!edge && (values[i] > largest || values[i] < -largest))
-      return fail(Code::invalid, "operand {} is {}, which is not exact in {} (up to {}): name another precision, or auto", i,
+      return fail(Code::invalid,
+                  "operand {} is {}, which is not exact in {} (up to {}): name another precision, or auto", i,
                   values[i], operands_name(operands), largest);
   }
   return {};

@@ -15,10 +15,12 @@ __device__ __forceinline__ uint32 word_at(const uint8* from) { return *reinterpr
 typedef float Operand;
 typedef float Sum;
 typedef float Product;
+typedef float2 ProductPair;
 #else
 typedef long long Operand;
 typedef unsigned long long Sum;  // wraps modulo 2^64
 typedef long long Product;
+typedef longlong2 ProductPair;
 #endif
 )cuda";
 
@@ -259,9 +261,97 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int j = 0; j < 4; ++j)
 #pragma unroll
-      for (int p = 0; p < 4; ++p)
-        c[static_cast<uint64>(row0 + warp_row + i * 16u + lane / 4u + p / 2 * 8u) * n + column0 + warp_column + j * 8u +
-          lane % 4u * 2u + p % 2] = static_cast<Product>(sums[i][j][p]);
+      for (int half = 0; half < 2; ++half) {
+        const uint32 row = row0 + warp_row + i * 16u + lane / 4u + half * 8u;
+        const uint32 column = column0 + warp_column + j * 8u + lane % 4u * 2u;
+        ProductPair pair;
+        pair.x = static_cast<Product>(sums[i][j][half * 2]);
+        pair.y = static_cast<Product>(sums[i][j][half * 2 + 1]);
+        *reinterpret_cast<ProductPair*>(c + static_cast<uint64>(row) * n + column) = pair;
+      }
+}
+)cuda";
+
+// Hopper's warp groups: 128 threads multiply 64 rows by TILE columns straight from shared memory, while the next slabs
+// of 128 bytes of k come by asynchronous copies. A block has two groups and a tile of 128 x TILE; the function
+// multiply() with its TILE / 2 sums a thread is made by the emitter.
+const std::string_view gemm_group_text = R"cuda(
+#define SLAB_BYTES 128u
+#define TILE_ROWS 128u
+#define STAGE_BYTES ((TILE_ROWS + TILE) * SLAB_BYTES)
+
+// Shared memory as the instruction is told of it: rows of 128 bytes, groups of eight of them 1024 bytes apart, their
+// pieces of 16 bytes exchanged by the row's number (the 128-byte swizzle).
+__device__ __forceinline__ uint64 descriptor(const uint8* tile) {
+  const uint64 address = static_cast<uint32>(__cvta_generic_to_shared(tile));
+  return (address & 0x3ffffull) >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+__device__ __forceinline__ void copy_rows(uint8* to, const uint8* from, uint32 rows, uint64 row_bytes) {
+  for (uint32 i = threadIdx.x; i < rows * 8u; i += 256u)
+    copy_async(to + i / 8u * SLAB_BYTES + (i % 8u ^ i / 8u % 8u) * 16u, from + i / 8u * row_bytes + i % 8u * 16u);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 1)
+    gemm_group(const uint8* a, const uint8* b, Product* c, uint32 m, uint32 n, uint32 k) {
+  extern __shared__ uint8 unaligned[];
+  uint8* const slabs = unaligned + ((1024u - (static_cast<uint32>(__cvta_generic_to_shared(unaligned)) & 1023u)) & 1023u);
+  const uint32 lane = threadIdx.x % 32u, warp = threadIdx.x / 32u % 4u, group = threadIdx.x / 128u;
+  const uint64 row_bytes = static_cast<uint64>(k) * ELEMENT_BYTES;
+  const uint32 tiles_n = n / TILE, tiles_m = m / TILE_ROWS;
+  const uint32 band = blockIdx.x / (8u * tiles_n), first = band * 8u;
+  const uint32 height = min(8u, tiles_m - first), in_band = blockIdx.x % (8u * tiles_n);
+  const uint32 row0 = (first + in_band % height) * TILE_ROWS, column0 = in_band / height * TILE;
+  const uint8* left = a + row0 * row_bytes;
+  const uint8* right = b + column0 * row_bytes;
+  const uint32 count = static_cast<uint32>(row_bytes / SLAB_BYTES);
+  Accumulator sums[TILE / 2];
+#pragma unroll
+  for (int i = 0; i < TILE / 2; ++i) sums[i] = 0;
+  // A slab's place is filled again two slabs after it was multiplied: only then are both groups known to be done.
+#pragma unroll
+  for (uint32 s = 0u; s < STAGES - 2u; ++s) {
+    if (s < count) {
+      copy_rows(slabs + s * STAGE_BYTES, left + s * SLAB_BYTES, TILE_ROWS, row_bytes);
+      copy_rows(slabs + s * STAGE_BYTES + TILE_ROWS * SLAB_BYTES, right + s * SLAB_BYTES, TILE, row_bytes);
+    }
+    copy_commit();
+  }
+  uint32 stage = 0u, fill = STAGES - 2u;
+  for (uint32 s = 0u; s < count; ++s) {
+    copy_wait<STAGES - 3>();
+    fence_shared();
+    __syncthreads();
+    const uint8* tile = slabs + stage * STAGE_BYTES;
+    const uint64 rows = descriptor(tile + group * 64u * SLAB_BYTES), columns = descriptor(tile + TILE_ROWS * SLAB_BYTES);
+    group_begin();
+#pragma unroll
+    for (uint32 part = 0u; part < 4u; ++part) multiply(sums, rows + part * 2u, columns + part * 2u);
+    group_commit();
+    const uint32 next = s + STAGES - 2u;
+    if (next < count) {
+      uint8* to = slabs + fill * STAGE_BYTES;
+      copy_rows(to, left + static_cast<uint64>(next) * SLAB_BYTES, TILE_ROWS, row_bytes);
+      copy_rows(to + TILE_ROWS * SLAB_BYTES, right + static_cast<uint64>(next) * SLAB_BYTES, TILE, row_bytes);
+    }
+    copy_commit();
+    group_wait<1>();
+    stage = stage + 1u == STAGES ? 0u : stage + 1u;
+    fill = fill + 1u == STAGES ? 0u : fill + 1u;
+  }
+  group_wait<0>();
+  settle(sums);
+#pragma unroll
+  for (int j = 0; j < TILE / 8; ++j)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const uint32 row = row0 + group * 64u + warp * 16u + lane / 4u + half * 8u;
+      const uint32 column = column0 + j * 8u + lane % 4u * 2u;
+      ProductPair pair;
+      pair.x = static_cast<Product>(sums[j * 4 + half * 2]);
+      pair.y = static_cast<Product>(sums[j * 4 + half * 2 + 1]);
+      *reinterpret_cast<ProductPair*>(c + static_cast<uint64>(row) * n + column) = pair;
+    }
 }
 )cuda";
 

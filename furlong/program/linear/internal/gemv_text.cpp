@@ -191,15 +191,6 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
 )cuda";
 
 const std::string_view gemv_rows_float_text = R"cuda(
-// The activations as they are, in double: columns of whole blocks, the rest 0.
-extern "C" __global__ void gemv_activations(const float* x, uint8* activations, uint32 k) {
-  const uint32 width = blocks_of(k) * BLOCK_WEIGHTS;
-  const uint32 i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= width * BATCH) return;
-  const uint32 column = i / width, at = i % width;
-  reinterpret_cast<double*>(activations)[i] = at < k ? x[static_cast<uint64>(column) * k + at] : 0.0f;
-}
-
 #if WIDE
 typedef int4 Words;
 #define WORDS 4
@@ -213,6 +204,19 @@ typedef int Words;
 __device__ __forceinline__ int word_of(const Words& words, int) { return words; }
 __device__ __forceinline__ Words zero_words() { return 0; }
 #endif
+
+// The activations as they are, in double: a column is steps of 32 lanes' weights, the lanes' first ones beside each
+// other, then their second ones; the rest is 0.
+#define STEP_WEIGHTS (128u * WORDS)
+extern "C" __global__ void gemv_activations(const float* x, uint8* activations, uint32 k) {
+  const uint32 steps = (blocks_of(k) * BLOCK_WEIGHTS + STEP_WEIGHTS - 1u) / STEP_WEIGHTS;
+  const uint32 i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= steps * STEP_WEIGHTS * BATCH) return;
+  const uint32 column = i / (steps * STEP_WEIGHTS), in_column = i % (steps * STEP_WEIGHTS);
+  const uint32 in_step = in_column % STEP_WEIGHTS;
+  const uint32 at = in_column - in_step + in_step % 32u * (4u * WORDS) + in_step / 32u;
+  reinterpret_cast<double*>(activations)[i] = at < k ? x[static_cast<uint64>(column) * k + at] : 0.0f;
+}
 
 // int8 to double by its place in the mantissa of 2^52: no conversion instruction.
 __device__ __forceinline__ double weight_value(int word, int byte) {
@@ -254,11 +258,11 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
       if (step + u >= end || at >= width) continue;
 #pragma unroll
       for (int column = 0; column < BATCH; ++column) {
-        const double* xs = x + static_cast<uint64>(column) * width + at;
+        const double* xs = x + (static_cast<uint64>(column) * steps + step + u) * STEP_WEIGHTS + lane;
         double part[ROWS] = {};
 #pragma unroll
         for (int i = 0; i < WORDS * 4; ++i) {
-          const double value = __ldg(xs + i);
+          const double value = __ldg(xs + i * 32);
 #pragma unroll
           for (int r = 0; r < ROWS; ++r) part[r] += weight_value(word_of(weights[u][r], i / 4), i % 4) * value;
         }

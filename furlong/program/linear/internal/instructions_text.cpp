@@ -71,6 +71,17 @@ __device__ __forceinline__ void copy_wait() {
 // instructions: end
 )cuda";
 
+const std::string_view instructions_sm90a_text = R"cuda(
+// What ordinary instructions wrote to shared memory is there for the warp groups' ones.
+__device__ __forceinline__ void fence_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ __forceinline__ void group_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int Pending>
+__device__ __forceinline__ void group_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+}
+)cuda";
+
 const std::string_view instructions_sm75_text = R"cuda(
 // instructions: begin
 typedef unsigned int uint32;

@@ -1,5 +1,9 @@
 #include "furlong/program/linear/internal/names.h"
 
+#include <vector>
+
+#include "furlong/base/text.h"
+
 namespace furlong::program::linear {
 
 Result<std::int64_t> Names::integer(std::string_view name) const {
@@ -23,6 +27,17 @@ Result<std::string> Names::word(std::string_view name, std::string_view missing)
   return names_(name) ? word(name) : std::string(missing);
 }
 
+Result<std::size_t> Names::one_of(std::string_view name, std::span<const std::string_view> words) const {
+  const auto value = names_(name);
+  if (!value) return std::size_t{0};
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (value->word() != nullptr && *value->word() == words[i]) return i;
+    known.emplace_back(words[i]);
+  }
+  return fail(Code::invalid, "{} is {}; it must be one of {}", name, value->text(), join(known, ", "));
+}
+
 Result<std::int64_t> Names::side(std::string_view name, std::int64_t largest) const {
   FURLONG_TRY(const std::int64_t value, integer(name));
   if (value >= 1 && value <= largest) return value;
@@ -32,8 +47,8 @@ Result<std::int64_t> Names::side(std::string_view name, std::int64_t largest) co
 Status check_grid(const EmittedLaunch& launch, std::string_view culprit) {
   constexpr std::uint64_t kLargest = (std::uint64_t{1} << 31) - 1;
   if (launch.grid[0] <= kLargest) return {};
-  return fail(Code::invalid, "{} would take {} blocks, and a launch has at most {}: {} must be smaller", launch.entry,
-              launch.grid[0], kLargest, culprit);
+  return fail(Code::invalid, "{} would take {} blocks, and a launch has at most {}: {} must be smaller",
+              launch.entry, launch.grid[0], kLargest, culprit);
 }
 
 void define(std::string& text, std::string_view name, std::int64_t value) {

@@ -19,6 +19,8 @@ class Names {
   /// The same with a value for a program that does not have the name.
   Result<std::int64_t> integer(std::string_view name, std::int64_t missing) const;
   Result<std::string> word(std::string_view name, std::string_view missing) const;
+  /// Which of the words it is; the first for a program that does not have the name.
+  Result<std::size_t> one_of(std::string_view name, std::span<const std::string_view> words) const;
   /// A side of a shape: `invalid` unless 1 to `largest`.
   Result<std::int64_t> side(std::string_view name, std::int64_t largest) const;
   const EmitNames& lookup() const { return names_; }
@@ -30,7 +32,8 @@ class Names {
 /// "#define NAME value" lines.
 void define(std::string& text, std::string_view name, std::int64_t value);
 
-/// `invalid` where a launch has more blocks than a card takes (2^31 - 1); `culprit` is what makes it so large.
+/// `invalid` where a launch has more blocks than a card takes (2^31 - 1); `culprit` is what makes it so
+/// large.
 Status check_grid(const EmittedLaunch& launch, std::string_view culprit);
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

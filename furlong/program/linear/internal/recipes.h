@@ -1,5 +1,6 @@
 #pragma once
-// Inputs and reference outputs of the linear-algebra programs, on the host; they share no code with the texts.
+// Inputs and reference outputs of the linear-algebra programs, on the host; they share no code with the
+// texts.
 
 #include <memory>
 
