@@ -74,6 +74,11 @@ Status Simulation::State::compute(const device::Launch& launch) {
     return fail(Code::unavailable,
                 "the simulated device computes by a built-in reference, and program '{}' has none",
                 program.name);
+  if (instance->edition().emitter)
+    return fail(Code::unavailable,
+                "the simulated device computes a kernel that does all at once, and an emitter makes those of "
+                "program '{}'",
+                program.name);
   const program::KernelSpec* kernel = nullptr;
   for (const auto& spec : instance->edition().kernels)
     if (spec.entry == launch.entry) kernel = &spec;

@@ -87,7 +87,7 @@ class Launcher {
       }
     }
     FURLONG_TRY(const auto plans, instance_.launches(point, inputs_));
-    for (const program::LaunchPlan& plan : plans) {
+    for (const program::LaunchPlan& plan : plans) {  // those that run once come first
       device::Launch launch{.module = &module,
                             .entry = plan.entry,
                             .grid = plan.grid,
@@ -98,7 +98,7 @@ class Launcher {
         if (buffers_[i]) {
           launch.arguments.emplace_back(device::BufferArgument{buffers_[i].get(), 0});
         } else {
-          FURLONG_TRY(Bytes bytes, instance_.scalar_bytes(i, point, inputs_));
+          FURLONG_TRY(Bytes bytes, instance_.scalar_bytes(plan, i, point, inputs_));
           launch.arguments.emplace_back(std::move(bytes));
         }
       }

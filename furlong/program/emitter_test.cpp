@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "have m)"},
         Mistake{
             "[check]", "[launch]\ngrid = \"n\"\n[check]",
-            "scale.toml:37:1: [launch]: emitter 'test.scale' makes the launches in language host, so none is "
+            "scale.toml:37:2: [launch]: emitter 'test.scale' makes the launches in language host, so none is "
             "given here"},
         Mistake{
             "[check]", "[[kernel]]\nentry = \"scale\"\n[check]",
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{
             "applies = \"emit\"",
             "applies = [\"emit\", \"rewrite\"]\nrewrites = [{value = \"turned\", anchor = \"x\", replace = "
-            "\"y\"}]",
+            "\"y\"}, {value = \"copied\", anchor = \"x\", replace = \"y\"}]",
             "scale.toml:44:1: knob 'layout' applies as rewrite, but emitter 'test.scale' makes the text in "
             "language host, which no rewrite changes"},
         Mistake{"\"min(n, 512 + n % 512)\"", "\"min(m, 512)\"",
@@ -155,7 +155,7 @@ TEST(Emitters, MakeThePlanAndItsLaunches) {
   EXPECT_EQ(plan->name, "turned-p3");
   EXPECT_EQ(plan->source_name, "test.scale.host");
   EXPECT_NE(plan->source.find("x[n - 1 - i]"), std::string::npos);
-  EXPECT_EQ(plan->entries, (std::vector<std::string>{"turn", "scale"}));
+  EXPECT_EQ(plan->entries, (std::vector<std::string>{"keep", "scale"}));
   EXPECT_EQ(plan->options, (std::vector<std::string>{"-fno-strict-aliasing"}));
   EXPECT_TRUE(plan->notes.empty());
 
@@ -164,7 +164,7 @@ TEST(Emitters, MakeThePlanAndItsLaunches) {
   ASSERT_TRUE(launches) << launches.error().text();
   ASSERT_EQ(launches->size(), 4u);
   EXPECT_TRUE((*launches)[0].once);  // though the emitter made it last
-  EXPECT_EQ((*launches)[0].entry, "turn");
+  EXPECT_EQ((*launches)[0].entry, "keep");
   EXPECT_EQ((*launches)[0].arguments, (std::vector<std::size_t>{0, 2, 3}));
   EXPECT_FALSE((*launches)[1].once);
   EXPECT_EQ((*launches)[2].arguments, (std::vector<std::size_t>{2, 1, 3, 4, 5}));
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(
                "it is "
                "passed"},
         Defect{[](Emitted& e, std::int64_t) { e.launches[1].arguments[1] = "y"; },
-               "turned by emitter 'test.scale': kernel 'turn' runs once and is passed 'y', an output: it may "
+               "turned by emitter 'test.scale': kernel 'keep' runs once and is passed 'y', an output: it may "
                "write scratch only"},
         Defect{
             [](Emitted& e, std::int64_t) { e.launches[0].once = true, e.launches[0].arguments[1] = "kept"; },

@@ -1,6 +1,6 @@
 #pragma once
 // An emitter and a program of it for tests: y[i] = 3 x[i] + i, in parts that each are a launch with bounds of
-// its own, from the input as it lies or from a copy turned round that is made once.
+// its own, from the input as it lies or from a copy, as it is or turned round, that is made once.
 
 #include <algorithm>
 #include <functional>
@@ -48,7 +48,9 @@ class ScaleEmitter : public Emitter {
   Result<Emitted> emit(const EmitNames& names) const override {
     FURLONG_TRY(const std::int64_t n, lattice::to_integer(names("n").value_or(0), "n"));
     if (n < 1) return fail(Code::invalid, "test.scale: n is {}; it must be at least 1", n);
-    const bool turned = names("layout").value_or("plain") == lattice::Value("turned");
+    const std::string layout = names("layout").value_or("plain").text();
+    const bool kept = layout != "plain";
+    const std::string_view from = layout == "turned" ? "n - 1 - i" : "i";
     FURLONG_TRY(std::int64_t parts, lattice::to_integer(names("parts").value_or(1), "parts"));
     Emitted emitted;
     if (parts > n) {
@@ -60,21 +62,21 @@ class ScaleEmitter : public Emitter {
         "extern \"C\" void scale(const furlong_block&, const uint32_t* x, uint32_t* y, uint32_t n, uint32_t "
         "from, "
         "uint32_t to) {\n";
-    emitted.source += fmt::format("  for (uint32_t i = from; i < to; ++i) y[i] = 3 * x[{}] + i;\n}}\n",
-                                  turned ? "n - 1 - i" : "i");
+    emitted.source += fmt::format("  for (uint32_t i = from; i < to; ++i) y[i] = 3 * x[{}] + i;\n}}\n", from);
     for (std::int64_t part = 0; part < parts; ++part) {
       EmittedLaunch launch;
       launch.entry = "scale";
-      launch.arguments = {turned ? "kept" : "x", "y", "n", "from", "to"};
+      launch.arguments = {kept ? "kept" : "x", "y", "n", "from", "to"};
       launch.scalars = {{"from", part * n / parts}, {"to", (part + 1) * n / parts}};
       emitted.launches.push_back(std::move(launch));
     }
-    if (turned) {
-      emitted.source +=
-          "extern \"C\" void turn(const furlong_block&, const uint32_t* x, uint32_t* kept, uint32_t n) {\n"
-          "  for (uint32_t i = 0; i < n; ++i) kept[i] = x[n - 1 - i];\n}\n";
+    if (kept) {
+      emitted.source += fmt::format(
+          "extern \"C\" void keep(const furlong_block&, const uint32_t* x, uint32_t* kept, uint32_t n) {{\n"
+          "  for (uint32_t i = 0; i < n; ++i) kept[i] = x[{}];\n}}\n",
+          from);
       EmittedLaunch launch;  // last, though it runs first
-      launch.entry = "turn";
+      launch.entry = "keep";
       launch.arguments = {"x", "kept", "n"};
       launch.once = true;
       emitted.launches.push_back(std::move(launch));
@@ -132,7 +134,7 @@ amount = "n"
 bytes = "8 * n"
 [[knob]]
 name = "layout"
-values = ["plain", "turned"]
+values = ["plain", "turned", "copied"]
 applies = "emit"
 wins = "the copy is read in the order of the memory"
 loses = "the copy takes room"

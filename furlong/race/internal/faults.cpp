@@ -62,7 +62,8 @@ bool Race::device_answers() {
     FURLONG_TRY(const auto pipeline,
                 make_launches(instance_, entrants_[0].point, *entrants_[0].module, *buffers_, *timed));
     const InHand hand(context_, entrants_[0].name());
-    for (const device::Launch& launch : pipeline) FURLONG_CHECK(context_.device->launch(launch));
+    FURLONG_CHECK(launch_all(*context_.device, pipeline.once));
+    FURLONG_CHECK(launch_all(*context_.device, pipeline.launches));
     return context_.device->finish();
   };
   const bool answers = run_base().has_value();

@@ -274,10 +274,11 @@ Status Gate::expect_from_base(const Asked& asked, Case& current, const std::vect
 Status Gate::launch(Entrant& entrant, const Case& current, const std::vector<Bytes>& known) {
   FURLONG_CHECK(buffers_->load(*current.inputs, current.id));
   FURLONG_CHECK(buffers_->poison(*current.inputs, known, poison_));
-  FURLONG_TRY(const std::vector<device::Launch> pipeline,
+  FURLONG_TRY(const Pipeline pipeline,
               make_launches(instance_, entrant.point, *entrant.module, *buffers_, *current.inputs));
   const InHand hand(context_, entrant.name());
-  for (const device::Launch& one : pipeline) FURLONG_CHECK(context_.device->launch(one));
+  FURLONG_CHECK(launch_all(*context_.device, pipeline.once));
+  FURLONG_CHECK(launch_all(*context_.device, pipeline.launches));
   return context_.device->finish();
 }
 
