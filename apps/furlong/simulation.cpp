@@ -89,7 +89,7 @@ Status Simulation::State::compute(const device::Launch& launch) {
   auto found = computed.find(key);
   if (found == computed.end()) {
     std::vector<Bytes> expected(program.arguments.size());
-    FURLONG_CHECK(program.recipe->reference(instance->problem(), gathered.inputs, expected));
+    FURLONG_CHECK(program.recipe->reference(program, instance->problem(), gathered.inputs, expected));
     if (computed.size() >= 4) computed.clear();  // gates and one timed input: few are alive at a time
     found = computed.emplace(key, std::move(expected)).first;
   }

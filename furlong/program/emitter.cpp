@@ -3,12 +3,15 @@
 #include <algorithm>
 
 #include "furlong/base/text.h"
+#include "furlong/program/linear/linear.h"
 
 namespace furlong::program {
 namespace {
 
 // One line an emitter.
-std::vector<std::shared_ptr<const Emitter>> shipped_emitters() { return {}; }
+std::vector<std::shared_ptr<const Emitter>> shipped_emitters() {
+  return {linear::make_gemv_emitter(), linear::make_gemm_emitter(), linear::make_gemm_real_emitter()};
+}
 
 }  // namespace
 

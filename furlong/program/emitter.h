@@ -38,6 +38,7 @@ struct Emitted {
   std::vector<EmittedLaunch> launches;
   /// What was resolved or could not be done as asked, one sentence each: "precision auto is int64".
   std::vector<std::string> notes;
+  bool fallback = false;  ///< one of the notes tells of something that could not be done as asked
 };
 
 /// What an emitter reads: the values of knobs, problem parameters, [let] names and device facts

@@ -281,6 +281,17 @@ Result<Bytes> Instance::scalar_bytes(std::size_t argument, const lattice::Point&
   return bytes;
 }
 
+Result<double> Instance::bound(const lattice::Point& point) const {
+  const CheckSpec& check = program_->check;
+  if (!check.bound_by_knob) return check.bound;
+  Scope scope(*program_, &edition_->lattice, &point, problem_, facts_);
+  FURLONG_TRY(const double bound, scope.number(*check.bound_by_knob, "bound of [check]"));
+  // A bound of 1 would pass an output of zeros: the gate could not fail.
+  if (bound > 0 && bound < 1) return bound;
+  return fail(Code::invalid, "bound of [check] ('{}') is {} for {}; it must be over 0 and under 1",
+              check.bound_by_knob->text(), bound, lattice::variant_name(edition_->lattice, point));
+}
+
 Result<Instance::Work> Instance::work(const lattice::Point& point) const {
   Scope scope(*program_, &edition_->lattice, &point, problem_, facts_);
   const auto positive = [&](const lattice::Expression& expression, std::string_view what) -> Result<double> {

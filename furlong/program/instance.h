@@ -91,6 +91,9 @@ class Instance {
   /// emitter makes another text or other kernels for that problem than plan() has.
   Result<std::vector<LaunchPlan>> launches(const lattice::Point& point, const RunInputs& inputs) const;
 
+  /// The bound of a tolerance check for this point; `invalid` unless it is over 0 and under 1.
+  Result<double> bound(const lattice::Point& point) const;
+
   /// Inputs of the timed problem from a seed.
   Result<RunInputs> timed_inputs(std::uint64_t seed, std::span<const lattice::Point> points) const;
   /// Inputs of the gate: fresh random ones of a seed, on the check's problem (with the recipe's expected

@@ -65,11 +65,20 @@ struct InputMaker {
     return {};
   }
 
+  Status fill_by_recipe(std::size_t index) {
+    const ArgumentSpec& argument = program.arguments[index];
+    if (program.recipe == nullptr)
+      return fail(Code::internal, "argument '{}' is filled by a recipe, and there is none", argument.name);
+    FURLONG_TRY(inputs.bytes[index], zeroed(argument, inputs.buffer_bytes[index]));
+    return program.recipe->fill(argument.name, inputs.problem, seed + argument.seed, inputs.bytes[index]);
+  }
+
   Status add_buffer(std::size_t index) {
     const ArgumentSpec& argument = program.arguments[index];
     FURLONG_TRY(const std::uint64_t count, largest(argument));
     FURLONG_TRY(inputs.buffer_bytes[index], buffer_bytes(argument, count));
     if (argument.direction == Direction::out || argument.direction == Direction::scratch) return {};
+    if (argument.fill == Fill::recipe) return fill_by_recipe(index);
     lattice::Value value;
     if (argument.fill == Fill::value) {
       const lattice::Point base = edition.lattice.base();
@@ -122,7 +131,7 @@ struct InputMaker {
       if (direction == Direction::out || direction == Direction::inout)
         expected[i].resize(inputs.buffer_bytes[i]);
     }
-    FURLONG_CHECK(program.recipe->reference(inputs.problem, inputs.bytes, expected));
+    FURLONG_CHECK(program.recipe->reference(program, inputs.problem, inputs.bytes, expected));
     inputs.expected = std::move(expected);
     return {};
   }

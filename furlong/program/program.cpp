@@ -187,4 +187,13 @@ Digest Program::source_hash() const {
   return hasher.finish();
 }
 
+Status Recipe::build_dataset(std::span<std::uint8_t>, int, std::stop_token) const {
+  return fail(Code::internal, "recipe '{}' builds no dataset", name());
+}
+
+Status Recipe::fill(std::string_view argument, const lattice::Environment&, std::uint64_t,
+                    std::span<std::uint8_t>) const {
+  return fail(Code::invalid, "recipe '{}' does not fill argument '{}'", name(), argument);
+}
+
 }  // namespace furlong::program

@@ -26,7 +26,7 @@ namespace furlong::program {
 class Emitter;  // furlong/program/emitter.h
 
 enum class ArgumentKind { scalar, buffer, constant, dataset };
-enum class Fill { none, random, zeros, sequence, value, file, poison };
+enum class Fill { none, random, zeros, sequence, value, file, poison, recipe };
 /// scratch: written and read by the kernel only, never checked; its size may depend on knobs.
 enum class Direction { in, out, inout, scratch };
 enum class ElementType { i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64 };
@@ -107,6 +107,9 @@ enum class ReferenceKind { base, host, library, files, recipe };
 struct CheckSpec {
   CheckKind kind = CheckKind::exact;
   double bound = 0;  ///< norm of the error over norm of the reference
+  /// The bound where knobs decide it (a value that lowers precision is allowed more), over problem and knobs;
+  /// `bound` is then 0 (Instance::bound).
+  std::optional<lattice::Expression> bound_by_knob;
   ReferenceKind reference = ReferenceKind::base;
   std::filesystem::path file;  ///< host: a C++ source; library: a shared object
   std::string function;        ///< host and library: the function. host: same parameters as the kernel
@@ -196,18 +199,22 @@ class Recipe {
  public:
   virtual ~Recipe() = default;
   virtual std::string name() const = 0;
-  /// Bytes of the dataset argument.
-  virtual std::uint64_t dataset_bytes() const = 0;
+  /// Bytes of the dataset argument; 0: there is none.
+  virtual std::uint64_t dataset_bytes() const { return 0; }
   /// Everything that the dataset's bytes follow from: two recipes with one key build the same bytes, so that
   /// whoever holds them need not build them again. Empty: unknown.
   virtual std::string dataset_key() const { return {}; }
   /// Builds it with `threads` threads into host memory of dataset_bytes(); `timeout` when stopped.
-  virtual Status build_dataset(std::span<std::uint8_t> into, int threads, std::stop_token stop) const = 0;
-  /// Fills `expected[i]` of each out/inout argument from the inputs (bytes by argument index; scalars as
-  /// little-endian bytes), by a reference that shares no code with the emitters. `problem` has the values of
-  /// this case.
-  virtual Status reference(const lattice::Environment& problem, const std::vector<Bytes>& inputs,
-                           std::vector<Bytes>& expected) const = 0;
+  virtual Status build_dataset(std::span<std::uint8_t> into, int threads, std::stop_token stop) const;
+  /// Contents of a buffer with fill = "recipe", by its name: the same problem and seed give the same bytes.
+  /// `invalid` where it knows no such argument, or `into` has another size than the problem gives.
+  virtual Status fill(std::string_view argument, const lattice::Environment& problem, std::uint64_t seed,
+                      std::span<std::uint8_t> into) const;
+  /// Fills `expected[i]` of each out/inout argument of `program` from the inputs (bytes by argument index;
+  /// scalars as little-endian bytes), by a reference that shares no code with the emitters. `problem` has the
+  /// values of this case.
+  virtual Status reference(const Program& program, const lattice::Environment& problem,
+                           const std::vector<Bytes>& inputs, std::vector<Bytes>& expected) const = 0;
 };
 
 }  // namespace furlong::program

@@ -164,6 +164,14 @@ Status read_check_problem(Draft& draft, const TomlNode& table) {
   return {};
 }
 
+// `activations == 'int8' and 0.02 or 0.001`
+Status read_bound_by_knob(Draft& draft, const TomlNode& node) {
+  FURLONG_TRY(const PlacedExpression placed, draft.reader.expression(node, "bound"));
+  FURLONG_CHECK(check_names(draft, placed, Uses::knobs_of_edition));
+  draft.program.check.bound_by_knob = placed.expression;
+  return {};
+}
+
 Status read_check_kind(Draft& draft, const TomlNode& table) {
   const Reader& in = draft.reader;
   CheckSpec& check = draft.program.check;
@@ -177,6 +185,7 @@ Status read_check_kind(Draft& draft, const TomlNode& table) {
     return {};
   }
   FURLONG_TRY(const TomlNode* needed, in.required(table, "[check] with kind = \"tolerance\"", "bound"));
+  if (needed->string() != nullptr) return read_bound_by_knob(draft, *needed);
   FURLONG_TRY(check.bound, in.number(*needed, "bound"));
   // A bound of 1 would pass an output of zeros: the gate could not fail.
   if (!(check.bound > 0 && check.bound < 1)) return in.error(*needed, "bound must be over 0 and under 1");

@@ -19,7 +19,7 @@ class ScaleRecipe : public Recipe {
   std::string name() const override { return "scale"; }
   std::uint64_t dataset_bytes() const override { return 0; }
   Status build_dataset(std::span<std::uint8_t>, int, std::stop_token) const override { return {}; }
-  Status reference(const lattice::Environment&, const std::vector<Bytes>& inputs,
+  Status reference(const Program&, const lattice::Environment&, const std::vector<Bytes>& inputs,
                    std::vector<Bytes>& expected) const override {
     for (std::uint32_t i = 0; i < expected[1].size() / 4; ++i)
       store_le<std::uint32_t>(expected[1].data() + 4 * i,
