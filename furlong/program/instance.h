@@ -96,6 +96,9 @@ class Instance {
 
   /// Inputs of the timed problem from a seed.
   Result<RunInputs> timed_inputs(std::uint64_t seed, std::span<const lattice::Point> points) const;
+  /// The same without contents, for whoever has inputs of its own: sizes of buffers, and scalars that the
+  /// problem or the program gives; those that are drawn at random are empty.
+  Result<RunInputs> timed_sizes(std::span<const lattice::Point> points) const;
   /// Inputs of the gate: fresh random ones of a seed, on the check's problem (with the recipe's expected
   /// outputs when the check's reference is the recipe). `invalid` names a point that is not valid on that
   /// problem.
