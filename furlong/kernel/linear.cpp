@@ -160,8 +160,10 @@ Result<RacedKernel> raced_gemm(device::Device& device, const GemmShape& shape, p
   }
   FURLONG_TRY(const program::Instance instance,
               bind_program(device, real ? "gemm_real" : "gemm", problem, options.chip));
-  std::vector<std::string> values = options.precisions;
-  values.emplace_back("auto");
+  // The plain product under its own name is the same text as auto's.
+  std::vector<std::string> values{"auto"};
+  for (const std::string& precision : options.precisions)
+    if (precision != "int64" && precision != "f32") values.push_back(precision);
   Options raced = options.kernel;
   FURLONG_TRY(raced.variants, admitted(instance, "precision", values));
   raced.allow = {"precision"};

@@ -107,7 +107,7 @@ class Maker {
     if (!files_.exists(kernel_.file_)) return std::nullopt;
     const auto text = files_.read(kernel_.file_, kMostChoiceBytes);
     auto choice =
-        text ? parse_choice(*text, kernel_.file_.filename().string()) : Result<Choice>(text.error());
+        text ? parse_choice(*text, "the file") : Result<Choice>(text.error());
     if (!choice) {
       pass_over(choice.error().text());
       return std::nullopt;

@@ -142,7 +142,7 @@ TEST_F(RacedKernelTest, AKeptChoiceThatCannotBeUsedIsAsGoodAsNone) {
       {with("\"variant\": \"u2\"", "\"variant\": \"u8-c512-lazy\""), "not among the variants"},
       {with("\"variant\": \"u2\"", "\"variant\": \"u4\""), "the text of u4 is another one now"},
       {with("\"why\"", "\"wherefore\""), "why"},
-      {with("\"budget_s\": 120", "\"budget_s\": \"much\""), "budget_s"},
+      {with("\"budget_s\": 120.0", "\"budget_s\": \"much\""), "budget_s"},
   };
   for (const auto& [text, why] : cases) {
     ASSERT_TRUE(files_.write_atomic(kernel_file_, text));
@@ -309,7 +309,10 @@ TEST_F(RacedKernelTest, AStopWhileTheKeptChoiceIsGatedEndsThere) {
 
 TEST_F(RacedKernelTest, TheDeviceIsHeldForWhatUsesIt) {
   int held = 0, calls = 0;
-  options_.context.acquire = [&] { ++calls, EXPECT_EQ(++held, 1); };
+  options_.context.acquire = [&] {
+    ++calls;
+    EXPECT_EQ(++held, 1);
+  };
   options_.context.release = [&] { EXPECT_EQ(--held, 0); };
   kernel();
   EXPECT_EQ(held, 0);
