@@ -62,7 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{
             "grid = \"ceil_div(n, threads)\"", "grid = { x = 1 }",
             "add.toml:18:8: grid of kernel 'add' must be a number or an expression in quotes, not a table"},
-        Mistake{"bound = 1e-6", "bound = \"small\"", "add.toml:40:10: bound: 'small' is not defined; it can be block, unroll, n, scale, threads, device.sm, "
+        Mistake{"bound = 1e-6", "bound = \"small\"",
+                "add.toml:40:10: bound: 'small' is not defined; it can be block, unroll, n, scale, threads, "
+                "device.sm, "
                 "device.max_threads, device.warp, device.shared_bytes, device.arch, device.multiprocessors, "
                 "device.memory_mib, device.vendor or device.backend"},
         Mistake{"[work]\n", "[[work]]\n", "add.toml:42:1: [work] must be a table, not an array"},
