@@ -64,6 +64,12 @@ record::VariantDetail detail_of(const VariantOutcome& variant, const Outcome& ou
   if (variant.kernel.compile_ms > 0) detail.compile_ms = variant.kernel.compile_ms;
   detail.power_w = variant.power_w;
   detail.out = variant.why;
+  if (had_no_time(variant)) {
+    detail.exit = "budget";
+  } else if (variant.exit != Exit::none) {
+    detail.exit = exit_name(variant.exit);
+  }
+  detail.same_code_as = variant.same_code_as;
   return detail;
 }
 
@@ -220,6 +226,8 @@ Json device_json(const device::Facts& facts) {
 
 }  // namespace
 
+bool had_no_time(const VariantOutcome& variant) { return variant.why.ends_with("budget"); }
+
 record::RaceRecord make_record(const program::Instance& instance, const Outcome& outcome) {
   const program::Program& program = instance.program();
   const device::Facts& device = outcome.device;
@@ -242,11 +250,13 @@ record::RaceRecord make_record(const program::Instance& instance, const Outcome&
   record.compiler = device.compiler;
   record.arch = device.silicon.arch;
   record.program = program.name;
+  record.language = instance.edition().language;
   record.source = program.source_hash().hex();
   record.epoch = program.epoch;
   for (const auto& [name, value] : instance.class_values())
     record.program_class.emplace_back(name, lattice::Value(value));
   record.unit = program.work.rate_unit;
+  if (outcome.metric == Metric::energy) record.metric = "energy";
   for (std::size_t i = 0; i < outcome.variants.size(); ++i) {
     const VariantOutcome& variant = outcome.variants[i];
     record::RacedVariant raced;
