@@ -27,8 +27,8 @@ struct EmittedLaunch {
   std::vector<std::string> arguments;           ///< names of the program's arguments, in the kernel's order
   /// Values of scalar arguments for this launch alone; the others have the program's.
   std::map<std::string, lattice::Value> scalars;
-  /// Makes a layout of the inputs in scratch, when they are loaded: it runs before the others and is no part of
-  /// what is timed.
+  /// Makes a layout of the inputs in scratch, when they are loaded: it runs before the others and is no part
+  /// of what is timed.
   bool once = false;
 };
 

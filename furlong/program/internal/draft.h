@@ -59,6 +59,8 @@ Result<lattice::Expression> without_lets(const Draft& draft, const PlacedExpress
 Status read_sources(Draft& draft);  ///< [program], [source.*]: editions with texts and headers
 Status read_problem(Draft& draft);  ///< [problem], [let]
 Status read_knobs(Draft& draft);    ///< [[knob]]
+/// claims of one [[knob]], whose values and default are known.
+Status read_claims(const Draft& draft, const TomlNode& table, lattice::Knob& knob);
 Status resolve_lets(Draft& draft);  ///< undefined names and cycles in [let]
 Status read_lattice(
     Draft& draft);  ///< [[constraint]], [[strictly_better]], catalogue; lattices of the editions

@@ -111,9 +111,9 @@ inline VariantDetail random_detail(Random& random) {
 inline RaceRecord random_record(Random& random) {
   RaceRecord record;
   record.ts = "2026-03-01T12:00:00Z";
-  for (std::string* text : {&record.machine, &record.slot, &record.agent, &record.card, &record.vendor,
-                            &record.driver, &record.compiler, &record.arch, &record.source, &record.unit,
-                            &record.language, &record.metric})
+  for (std::string* text :
+       {&record.machine, &record.slot, &record.agent, &record.card, &record.vendor, &record.driver,
+        &record.compiler, &record.arch, &record.source, &record.unit, &record.language, &record.metric})
     *text = random_text(random);
   record.silicon = random_silicon(random);
   record.backend = "cuda";
