@@ -5,6 +5,7 @@
 #include "furlong/base/text.h"
 #include "furlong/lattice/internal/show_words.h"
 #include "furlong/lattice/lint.h"
+#include "furlong/lattice/value_json.h"
 
 namespace furlong::lattice {
 namespace {
@@ -21,18 +22,11 @@ std::string values_of(const Knob& knob) {
   return join(parts, ", ");
 }
 
-Json json_of(const Value& value) {
-  if (const auto* b = value.boolean()) return *b;
-  if (const auto* i = value.integer()) return *i;
-  if (const auto* d = value.floating()) return *d;
-  return *value.word();
-}
-
 Json claims_json(const Knob& knob) {
   Json claims = Json::array();
   for (const Claim& claim : knob.claims) {
     Json entry;
-    entry["value"] = claim.value < knob.values.size() ? json_of(knob.values[claim.value]) : Json();
+    entry["value"] = claim.value < knob.values.size() ? value_json(knob.values[claim.value]) : Json();
     entry["outcome"] = std::string(claim_outcome_name(claim.outcome));
     entry["where"] = claim.where;
     claims.push_back(std::move(entry));
@@ -44,7 +38,7 @@ Json json_of(const Knob& knob) {
   Json values = Json::array();
   for (std::size_t v = 0; v < knob.values.size(); ++v) {
     Json entry;
-    entry["value"] = json_of(knob.values[v]);
+    entry["value"] = value_json(knob.values[v]);
     entry["tag"] = tag_of(knob, v);
     entry["lossy"] = knob.lossy.contains(v);
     entry["restricted"] = knob.restricted.contains(v);
@@ -57,7 +51,7 @@ Json json_of(const Knob& knob) {
   Json json;
   json["name"] = knob.name;
   json["default"] =
-      knob.default_index < knob.values.size() ? json_of(knob.values[knob.default_index]) : Json();
+      knob.default_index < knob.values.size() ? value_json(knob.values[knob.default_index]) : Json();
   json["values"] = std::move(values);
   json["applies"] = std::move(applies);
   json["wins"] = knob.wins;

@@ -4,6 +4,7 @@
 
 #include "furlong/base/hash.h"
 #include "furlong/base/json.h"
+#include "furlong/lattice/value_json.h"
 #include "furlong/race/race.h"
 #include "furlong/record/race_line.h"
 
@@ -131,18 +132,11 @@ Json heat_json(const HeatRecord& heat) {
   return object;
 }
 
-Json value_json(const lattice::Value& value) {
-  if (value.boolean() != nullptr) return *value.boolean();
-  if (value.integer() != nullptr) return *value.integer();
-  if (value.floating() != nullptr) return *value.floating();
-  return value.text();
-}
-
 Json knobs_json(const program::Instance& instance, const lattice::Point& point) {
   Json object = Json::object();
   const auto& knobs = instance.lattice().knobs;
   for (std::size_t k = 0; k < knobs.size() && k < point.indices.size(); ++k)
-    object[knobs[k].name] = value_json(knobs[k].values[point.indices[k]]);
+    object[knobs[k].name] = lattice::value_json(knobs[k].values[point.indices[k]]);
   return object;
 }
 
@@ -193,7 +187,7 @@ Json problem_json(const program::Instance& instance) {
   for (const auto& [name, unused] : instance.program().problem) {
     const auto found = instance.problem().find(name);
     if (found == instance.problem().end()) continue;
-    object[name] = value_json(found->second);
+    object[name] = lattice::value_json(found->second);
   }
   return object;
 }
