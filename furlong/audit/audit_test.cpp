@@ -304,13 +304,14 @@ TEST_F(Audit, ALossInOneContextKeepsFromBakingIn) {
   const ValueReport& value = u2();
   EXPECT_EQ(value.regimes[0].state, State::wins) << "the median of the three pairs";
   EXPECT_EQ(value.verdict, Verdict::trade_off);
-  EXPECT_THAT(value.why, HasSubstr("loses: -2.97% (-3.16% to -2.78%) with n=1 on A, driver 580, beside w4"));
+  EXPECT_THAT(value.why, HasSubstr("loses: -2.97% (-3.11% to -2.83%) with n=1 on A, driver 580, beside w4"));
   ASSERT_THAT(value.regimes[0].contexts, SizeIs(3));
   EXPECT_EQ(value.pairs, 18);
 }
 
 TEST_F(Audit, AWinInOneContextKeepsFromDropping) {
-  for (const int n : {1, 2, 3}) add_twice(records, "A", n, {{"u2", -1.0}, {"w4", -2.0}, {"u2-w4", 1.0}});
+  for (const int n : {1, 2, 3})
+    add_twice(records, "A", n, {{"u2", -1.0}, {"ldg", 1.0}, {"u2-ldg", 0.0}, {"w4", -2.0}, {"u2-w4", 1.0}});
   EXPECT_EQ(u2().verdict, Verdict::trade_off);
   EXPECT_THAT(u2().why, HasSubstr(", beside w4; loses: "));
 }
@@ -452,10 +453,10 @@ struct Claims : Audit {
   using Outcome = lattice::ClaimOutcome;
 };
 
-TEST_F(Claims, ArConfirmedContradictedOrOpen) {
+TEST_F(Claims, AreConfirmedContradictedOrOpen) {
   add_twice(records, "A", 1, {{"u2", 2.0}});
   add_twice(records, "A", 2, {{"u2", -2.0}});
-  add_twice(records, "A", 3, {{"u2", 0.1}});
+  add_twice(records, "A", 3, {{"u2", 0.1, 0.2}});
   add_twice(records, "A", 4, {{"u2", 0.5, 0.4}});
   const auto state = [&](Outcome outcome, const std::string& where) { return claim(outcome, where).state; };
   EXPECT_EQ(state(Outcome::wins, "n == 1"), ClaimState::confirmed);
