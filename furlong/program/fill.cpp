@@ -111,17 +111,20 @@ Result<std::uint64_t> buffer_bytes(const ArgumentSpec& argument, std::uint64_t c
   return bytes;
 }
 
+Result<Bytes> zeroed(const ArgumentSpec& argument, std::uint64_t bytes) {
+  try {
+    return Bytes(bytes);
+  } catch (const std::exception&) {  // bad_alloc, or length_error past the vector's own limit
+    return fail(Code::exhausted, "argument '{}' needs {} of memory, more than there is", argument.name,
+                human_bytes(bytes));
+  }
+}
+
 Result<Bytes> fill_buffer(const ArgumentSpec& argument, std::uint64_t count, const lattice::Value& value,
                           std::uint64_t seed) {
   if (argument.fill == Fill::none || argument.fill == Fill::poison) return Bytes();
   FURLONG_TRY(const std::uint64_t size, buffer_bytes(argument, count));
-  Bytes bytes;
-  try {
-    bytes.resize(size);
-  } catch (const std::exception&) {  // bad_alloc, or length_error past the vector's own limit
-    return fail(Code::exhausted, "argument '{}' needs {} of memory, more than there is", argument.name,
-                human_bytes(size));
-  }
+  FURLONG_TRY(Bytes bytes, zeroed(argument, size));
   if (argument.fill == Fill::random) {
     Random random(seed + argument.seed, argument.name);
     if (is_floating(argument.type))

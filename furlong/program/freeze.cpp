@@ -203,8 +203,11 @@ struct Freezer {
 Status check_same(const Program& program, const PackContents& pack, const std::string& name) {
   internal::PackFiles inside("/pack", pack.files);
   const fs::path path = fs::path("/pack") / name;
+  std::vector<std::shared_ptr<const Emitter>> emitters;
+  for (const Edition& edition : program.editions)
+    if (edition.emitter != nullptr) emitters.push_back(edition.emitter);
   FURLONG_TRY(const auto again,
-              parse_program(pack.files.at(name), path.string(), path.parent_path(), inside));
+              parse_program(pack.files.at(name), path.string(), path.parent_path(), inside, emitters));
   if (again->source_hash() == program.source_hash()) return {};
   return fail(Code::invalid,
               "{}: the program or a file that it refers to changed while it was packed; read it again",

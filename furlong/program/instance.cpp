@@ -7,6 +7,8 @@
 #include "furlong/base/text.h"
 #include "furlong/program/fill.h"
 #include "furlong/program/internal/elements.h"
+#include "furlong/program/internal/emit.h"
+#include "furlong/program/internal/launch_limits.h"
 #include "furlong/program/internal/scope.h"
 #include "furlong/program/internal/substitute.h"
 #include "furlong/program/rewrite.h"
@@ -16,9 +18,6 @@ namespace {
 
 using internal::Scope;
 
-constexpr std::int64_t kLargestDimension = std::int64_t{1} << 31;
-constexpr std::int64_t kLargestShared = std::int64_t{1} << 31;
-
 // A boolean define is 1 or 0, so that both #if and C++ read it.
 std::string define_text(const lattice::Value& value) {
   return value.is_bool() ? (value.truthy() ? "1" : "0") : value.text();
@@ -26,22 +25,19 @@ std::string define_text(const lattice::Value& value) {
 
 Result<std::uint64_t> dimension(Scope& scope, const lattice::Expression& expression, std::string_view what) {
   FURLONG_TRY(const std::int64_t value, scope.integer(expression, what));
-  if (value >= 1 && value <= kLargestDimension) return static_cast<std::uint64_t>(value);
+  if (value >= 1 && value <= internal::largest_dimension) return static_cast<std::uint64_t>(value);
   return fail(Code::invalid, "{} ('{}') is {}; it must be 1 to {}", what, expression.text(), value,
-              kLargestDimension);
+              internal::largest_dimension);
 }
 
 Result<std::array<std::uint64_t, 3>> dimensions(Scope& scope,
                                                 const std::array<lattice::Expression, 3>& expressions,
                                                 const std::string& what) {
   std::array<std::uint64_t, 3> result{1, 1, 1};
-  std::uint64_t product = 1;
   for (std::size_t i = 0; i < 3; ++i) {
     FURLONG_TRY(result[i], dimension(scope, expressions[i], what));
-    if (__builtin_mul_overflow(product, result[i], &product))
-      return fail(Code::invalid, "{}: {} x {} x {} is more than 64 bits can say", what, result[0], result[1],
-                  result[2]);
   }
+  FURLONG_CHECK(internal::check_product(result, what));
   return result;
 }
 
@@ -185,6 +181,11 @@ Result<VariantPlan> Instance::plan(const lattice::Point& point) const {
     FURLONG_TRY(std::string filled, internal::fill_placeholders(value, scope.lookup()));
     plan.defines.emplace_back(name, std::move(filled));
   }
+  std::optional<Emitted> emitted;
+  if (edition_->emitter != nullptr) {
+    FURLONG_TRY(emitted, internal::emit(*program_, *edition_, point, problem_, facts_));
+    plan.options.insert(plan.options.end(), emitted->options.begin(), emitted->options.end());
+  }
   std::vector<Rewrite> rewrites;
   for (std::size_t k = 0; k < lattice.knobs.size(); ++k) {
     const lattice::Knob& knob = lattice.knobs[k];
@@ -200,9 +201,15 @@ Result<VariantPlan> Instance::plan(const lattice::Point& point) const {
     if (const auto list = edition_->rewrites.find({k, index}); list != edition_->rewrites.end())
       rewrites.insert(rewrites.end(), list->second.begin(), list->second.end());
   }
-  auto source = apply_rewrites(edition_->source, rewrites);
-  if (!source) return Error(std::move(source).error()).with(plan.name);
-  plan.source = *std::move(source);
+  if (emitted) {
+    plan.entries = internal::entries_of(*emitted);
+    plan.source = std::move(emitted->source);
+    plan.notes = std::move(emitted->notes);
+  } else {
+    auto source = apply_rewrites(edition_->source, rewrites);
+    if (!source) return Error(std::move(source).error()).with(plan.name);
+    plan.source = *std::move(source);
+  }
   for (const KernelSpec& kernel : edition_->kernels) {
     FURLONG_TRY(std::string entry, internal::fill_placeholders(kernel.entry, scope.lookup()));
     if (std::find(plan.entries.begin(), plan.entries.end(), entry) == plan.entries.end())
@@ -212,8 +219,28 @@ Result<VariantPlan> Instance::plan(const lattice::Point& point) const {
   return plan;
 }
 
+// The module is compiled from the text for the timed problem: on other inputs the emitter must make the same
+// text and launch the same kernels, or the gate would check what is not timed.
+Result<std::vector<LaunchPlan>> Instance::emitted_launches(const lattice::Point& point,
+                                                           const RunInputs& inputs) const {
+  const std::string variant = lattice::variant_name(edition_->lattice, point);
+  FURLONG_TRY(const Emitted emitted, internal::emit(*program_, *edition_, point, inputs.problem, facts_));
+  if (!internal::same_problem(inputs.problem, problem_)) {
+    FURLONG_TRY(const Emitted timed, internal::emit(*program_, *edition_, point, problem_, facts_));
+    const bool same_text = emitted.source == timed.source && emitted.options == timed.options;
+    if (!same_text || internal::entries_of(emitted) != internal::entries_of(timed))
+      return fail(Code::invalid,
+                  "{}: emitter '{}' makes another {} for the problem of {} than for the timed one, so that "
+                  "what is timed would not be checked: give them the same remainders (in [check] problem, "
+                  "m = \"min(m, 256 + m % 256)\")",
+                  variant, edition_->emitter->name(), same_text ? "choice of kernels" : "text", inputs.name);
+  }
+  return internal::launch_plans(*program_, emitted, variant);
+}
+
 Result<std::vector<LaunchPlan>> Instance::launches(const lattice::Point& point,
                                                    const RunInputs& inputs) const {
+  if (edition_->emitter != nullptr) return emitted_launches(point, inputs);
   const std::string variant = lattice::variant_name(edition_->lattice, point);
   Scope scope(*program_, &edition_->lattice, &point, inputs.problem, facts_);
   std::vector<LaunchPlan> launches;
@@ -226,14 +253,20 @@ Result<std::vector<LaunchPlan>> Instance::launches(const lattice::Point& point,
     FURLONG_TRY(launch.grid, dimensions(scope, kernel.grid, named("grid")));
     FURLONG_TRY(launch.block, dimensions(scope, kernel.block, named("block")));
     FURLONG_TRY(const std::int64_t shared, scope.integer(kernel.shared_bytes, named("shared_bytes")));
-    if (shared < 0 || shared > kLargestShared)
+    if (shared < 0 || shared > internal::largest_shared_bytes)
       return fail(Code::invalid, "{} ('{}') is {}; it must be 0 to {}", named("shared_bytes"),
-                  kernel.shared_bytes.text(), shared, kLargestShared);
+                  kernel.shared_bytes.text(), shared, internal::largest_shared_bytes);
     launch.shared_bytes = static_cast<std::uint64_t>(shared);
     launch.arguments = kernel.arguments;
     launches.push_back(std::move(launch));
   }
   return launches;
+}
+
+Result<Bytes> Instance::scalar_bytes(const LaunchPlan& launch, std::size_t argument,
+                                     const lattice::Point& point, const RunInputs& inputs) const {
+  if (const auto own = launch.scalars.find(argument); own != launch.scalars.end()) return own->second;
+  return scalar_bytes(argument, point, inputs);
 }
 
 Result<Bytes> Instance::scalar_bytes(std::size_t argument, const lattice::Point& point,
@@ -246,6 +279,17 @@ Result<Bytes> Instance::scalar_bytes(std::size_t argument, const lattice::Point&
   Bytes bytes(element_bytes(spec.type));
   FURLONG_CHECK(internal::store_element(spec.type, value, what, bytes.data()));
   return bytes;
+}
+
+Result<double> Instance::bound(const lattice::Point& point) const {
+  const CheckSpec& check = program_->check;
+  if (!check.bound_by_knob) return check.bound;
+  Scope scope(*program_, &edition_->lattice, &point, problem_, facts_);
+  FURLONG_TRY(const double bound, scope.number(*check.bound_by_knob, "bound of [check]"));
+  // A bound of 1 would pass an output of zeros: the gate could not fail.
+  if (bound > 0 && bound < 1) return bound;
+  return fail(Code::invalid, "bound of [check] ('{}') is {} for {}; it must be over 0 and under 1",
+              check.bound_by_knob->text(), bound, lattice::variant_name(edition_->lattice, point));
 }
 
 Result<Instance::Work> Instance::work(const lattice::Point& point) const {

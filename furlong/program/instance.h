@@ -21,6 +21,7 @@ struct VariantPlan {
   std::vector<std::pair<std::string, std::string>> defines;
   std::vector<std::string> options;
   std::vector<std::filesystem::path> include_folders;
+  std::vector<std::string> notes;  ///< of an emitter: what it resolved or could not do as asked
   /// Digest of (source, entries, defines, options): the key of quarantine and caches.
   Digest source_hash;
 };
@@ -30,6 +31,11 @@ struct LaunchPlan {
   std::array<std::uint64_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   std::uint64_t shared_bytes = 0;
   std::vector<std::size_t> arguments;  ///< indices into the program's arguments
+  /// Values of scalar arguments for this launch alone, by index; the others have the program's.
+  std::map<std::size_t, Bytes> scalars;
+  /// It makes a layout of the inputs in scratch: it runs when they are loaded, before the others, and is no
+  /// part of what is timed. Whoever shares scratch between variants runs it again before another variant.
+  bool once = false;
 };
 
 /// Names of device facts that expressions may use: "device.sm", "device.max_threads", …
@@ -79,10 +85,14 @@ class Instance {
                                              std::span<const std::string> allow_lossy = {}) const;
 
   /// Source after rewrites, defines, options. `invalid` "u2: anchor not found: …" / "occurs 2 times, expected
-  /// 1".
+  /// 1". An emitter makes the text for this instance's problem and device facts; its errors are passed on.
   Result<VariantPlan> plan(const lattice::Point& point) const;
-  /// Launches for the point with the problem of `inputs`.
+  /// Launches for the point with the problem of `inputs`; those that run once come first. `invalid` when an
+  /// emitter makes another text or other kernels for that problem than plan() has.
   Result<std::vector<LaunchPlan>> launches(const lattice::Point& point, const RunInputs& inputs) const;
+
+  /// The bound of a tolerance check for this point; `invalid` unless it is over 0 and under 1.
+  Result<double> bound(const lattice::Point& point) const;
 
   /// Inputs of the timed problem from a seed.
   Result<RunInputs> timed_inputs(std::uint64_t seed, std::span<const lattice::Point> points) const;
@@ -94,6 +104,9 @@ class Instance {
   std::size_t vector_count() const { return program_->vectors.size(); }
   Result<RunInputs> vector_inputs(std::size_t i, std::span<const lattice::Point> points) const;
 
+  /// Scalar argument's bytes in a launch: its own value, or the point's.
+  Result<Bytes> scalar_bytes(const LaunchPlan& launch, std::size_t argument, const lattice::Point& point,
+                             const RunInputs& inputs) const;
   /// Scalar argument's bytes for a point (values may depend on knobs).
   Result<Bytes> scalar_bytes(std::size_t argument, const lattice::Point& point,
                              const RunInputs& inputs) const;
@@ -111,6 +124,11 @@ class Instance {
   std::vector<std::pair<std::string, std::int64_t>> class_values() const;
 
  private:
+  /// The problem of the gate's inputs.
+  Result<lattice::Environment> checked_problem() const;
+  Result<std::vector<LaunchPlan>> emitted_launches(const lattice::Point& point,
+                                                   const RunInputs& inputs) const;
+
   std::shared_ptr<const Program> program_;
   const Edition* edition_ = nullptr;
   lattice::Environment problem_;

@@ -65,11 +65,20 @@ struct InputMaker {
     return {};
   }
 
+  Status fill_by_recipe(std::size_t index) {
+    const ArgumentSpec& argument = program.arguments[index];
+    if (program.recipe == nullptr)
+      return fail(Code::internal, "argument '{}' is filled by a recipe, and there is none", argument.name);
+    FURLONG_TRY(inputs.bytes[index], zeroed(argument, inputs.buffer_bytes[index]));
+    return program.recipe->fill(argument.name, inputs.problem, seed + argument.seed, inputs.bytes[index]);
+  }
+
   Status add_buffer(std::size_t index) {
     const ArgumentSpec& argument = program.arguments[index];
     FURLONG_TRY(const std::uint64_t count, largest(argument));
     FURLONG_TRY(inputs.buffer_bytes[index], buffer_bytes(argument, count));
     if (argument.direction == Direction::out || argument.direction == Direction::scratch) return {};
+    if (argument.fill == Fill::recipe) return fill_by_recipe(index);
     lattice::Value value;
     if (argument.fill == Fill::value) {
       const lattice::Point base = edition.lattice.base();
@@ -122,18 +131,11 @@ struct InputMaker {
       if (direction == Direction::out || direction == Direction::inout)
         expected[i].resize(inputs.buffer_bytes[i]);
     }
-    FURLONG_CHECK(program.recipe->reference(inputs.problem, inputs.bytes, expected));
+    FURLONG_CHECK(program.recipe->reference(program, inputs.problem, inputs.bytes, expected));
     inputs.expected = std::move(expected);
     return {};
   }
 };
-
-bool same_problem(const lattice::Environment& a, const lattice::Environment& b) {
-  return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& entry) {
-           const auto found = b.find(entry.first);
-           return found != b.end() && found->second == entry.second;
-         });
-}
 
 Status set_vector_scalars(const Program& program, const Vector& vector, RunInputs& inputs) {
   for (const auto& [name, value] : vector.scalars) {
@@ -176,6 +178,22 @@ Status set_vector_bytes(const Program& program, const Vector& vector, RunInputs&
 
 }  // namespace
 
+Result<lattice::Environment> Instance::checked_problem() const {
+  lattice::Environment problem = problem_;
+  Scope scope(*program_, nullptr, nullptr, problem_, facts_);
+  for (const auto& [name, expression] : program_->check.problem) {
+    const std::string what = fmt::format("'{}' in problem of [check]", name);
+    const auto usual = std::find_if(program_->problem.begin(), program_->problem.end(),
+                                    [&](const auto& parameter) { return parameter.first == name; });
+    if (usual != program_->problem.end() && usual->second.is_integer()) {
+      FURLONG_TRY(problem[name], scope.integer(expression, what));
+    } else {
+      FURLONG_TRY(problem[name], scope.value(expression, what));
+    }
+  }
+  return problem;
+}
+
 Result<RunInputs> Instance::timed_inputs(std::uint64_t seed, std::span<const lattice::Point> points) const {
   InputMaker maker{.program = *program_,
                    .edition = *edition_,
@@ -186,9 +204,8 @@ Result<RunInputs> Instance::timed_inputs(std::uint64_t seed, std::span<const lat
   maker.inputs.name = fmt::format("random inputs of seed {}", seed);
   maker.inputs.problem = problem_;
   FURLONG_CHECK(maker.run());
-  lattice::Environment checked = problem_;
-  for (const auto& [name, value] : program_->check.problem) checked[name] = value;
-  if (same_problem(checked, problem_)) FURLONG_CHECK(maker.expect_files());
+  FURLONG_TRY(const lattice::Environment checked, checked_problem());
+  if (internal::same_problem(checked, problem_)) FURLONG_CHECK(maker.expect_files());
   return std::move(maker.inputs);
 }
 
@@ -200,8 +217,7 @@ Result<RunInputs> Instance::check_inputs(std::uint64_t seed, std::span<const lat
                    .seed = seed,
                    .inputs = {}};
   maker.inputs.name = fmt::format("random inputs of seed {}", seed);
-  maker.inputs.problem = problem_;
-  for (const auto& [name, value] : program_->check.problem) maker.inputs.problem[name] = value;
+  FURLONG_TRY(maker.inputs.problem, checked_problem());
   if (!program_->check.problem.empty()) {
     Scope scope(*program_, nullptr, nullptr, maker.inputs.problem, facts_);
     for (const lattice::Point& point : points) {

@@ -1,5 +1,7 @@
 // From what a user typed to a program.
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "furlong/base/os/process.h"
 #include "furlong/base/text.h"
@@ -48,21 +50,52 @@ bool is_plain_name(const std::string& what) {
   return !what.empty() && what.find('/') == std::string::npos && what.find('.') == std::string::npos;
 }
 
-Result<fs::path> shipped_program_file(const std::string& name, Files& files) {
-  std::vector<std::string> known = {"lottery"};
+// The program files two levels down, by name; where two folders have one of a name, the first counts.
+std::map<std::string, fs::path> shipped_files(Files& files) {
+  std::map<std::string, fs::path> found;
   for (const fs::path& folder : shipped_folders()) {
-    const fs::path file = folder / name / (name + ".toml");
-    if (files.exists(file)) return file;
-    const auto names = files.list(folder);
-    if (!names) continue;
-    for (const std::string& entry : *names)
-      if (entry.ends_with('/')) known.push_back(entry.substr(0, entry.size() - 1));
+    const auto groups = files.list(folder);
+    if (!groups) continue;
+    for (const std::string& group : *groups) {
+      if (!group.ends_with('/')) continue;
+      const auto names = files.list(folder / group);
+      if (!names) continue;
+      for (const std::string& name : *names)
+        if (name.ends_with(".toml")) found.emplace(fs::path(name).stem().string(), folder / group / name);
+    }
   }
+  return found;
+}
+
+Result<fs::path> shipped_program_file(const std::string& name, Files& files) {
+  const auto shipped = shipped_files(files);
+  if (const auto found = shipped.find(name); found != shipped.end()) return found->second;
   return fail(Code::invalid, "'{}' is no program file, no pack's folder and no shipped program{}", name,
-              did_you_mean(name, known));
+              did_you_mean(name, shipped_programs(files)));
 }
 
 }  // namespace
+
+std::vector<std::string> shipped_programs(Files& files) {
+  auto shipped = shipped_files(files);
+  shipped.try_emplace("lottery");
+  std::vector<std::string> names;
+  for (const auto& [name, file] : shipped) names.push_back(name);
+  return names;
+}
+
+bool is_shipped(const ProgramRequest& request, Files& files) {
+  if (request.what == "lottery") return true;
+  const auto whole = [](const fs::path& path) {
+    std::error_code error;
+    const fs::path real = fs::weakly_canonical(path, error);
+    return error ? path : real;
+  };
+  const auto shipped = shipped_files(files);
+  if (is_plain_name(request.what)) return shipped.contains(request.what);
+  return std::any_of(shipped.begin(), shipped.end(),
+                     [&](const auto& each) { return whole(each.second) == whole(request.what); });
+}
 
 Result<std::shared_ptr<const Program>> open_program(const ProgramRequest& request, Files& files) {
   if (request.what == "lottery") return open_lottery(request);

@@ -228,7 +228,8 @@ Result<PackContents> read_folder(const std::filesystem::path& folder, Files& fil
 }
 
 Result<std::shared_ptr<const Program>> program_file_of_pack(const PackContents& contents,
-                                                            const std::filesystem::path& folder) {
+                                                            const std::filesystem::path& folder,
+                                                            Emitters emitters) {
   FURLONG_TRY(const TomlNode root, parse_pack_file(contents, folder.string()));
   const TomlNode* table = root.find("program");
   const TomlNode* file = table != nullptr ? table->find("file") : nullptr;
@@ -240,7 +241,8 @@ Result<std::shared_ptr<const Program>> program_file_of_pack(const PackContents& 
                 *file->string());
   internal::PackFiles inside(folder, contents.files);
   const std::filesystem::path path = folder / *file->string();
-  FURLONG_TRY(const auto program, parse_program(text->second, path.string(), path.parent_path(), inside));
+  FURLONG_TRY(const auto program,
+              parse_program(text->second, path.string(), path.parent_path(), inside, emitters));
   for (const Edition& edition : program->editions)
     for (const auto& include : edition.include_folders)
       if (!inside.name_of(include))
@@ -250,9 +252,9 @@ Result<std::shared_ptr<const Program>> program_file_of_pack(const PackContents& 
 }
 
 Result<std::shared_ptr<const Program>> read_kind(const PackContents& contents, const std::string& kind,
-                                                 const std::filesystem::path& folder) {
+                                                 const std::filesystem::path& folder, Emitters emitters) {
   if (kind == "lottery") return lottery::program_of_pack(contents, folder);
-  if (kind == "program") return program_file_of_pack(contents, folder);
+  if (kind == "program") return program_file_of_pack(contents, folder, emitters);
   return fail(Code::incompatible, "{}/{}: found a pack of kind '{}', expected program or lottery",
               folder.string(), kPackFile, kind);
 }
@@ -318,11 +320,12 @@ Result<std::string> verify_contents(const PackContents& contents, std::string_vi
               differ.second - text.begin());
 }
 
-Result<std::shared_ptr<const Program>> load_pack(const std::filesystem::path& folder, Files& files) {
+Result<std::shared_ptr<const Program>> load_pack(const std::filesystem::path& folder, Files& files,
+                                                 Emitters emitters) {
   FURLONG_TRY(const PackContents contents, read_folder(folder, files));
   FURLONG_TRY(const std::string kind, verify_contents(contents, folder.string()));
   FURLONG_TRY(const bool trusted, signed_by_trusted(contents, folder, files));
-  FURLONG_TRY(const auto program, read_kind(contents, kind, folder));
+  FURLONG_TRY(const auto program, read_kind(contents, kind, folder, emitters));
   auto result = std::make_shared<Program>(*program);
   result->file = folder;
   result->trusted = trusted;

@@ -40,9 +40,11 @@ Digest pack_hash(const PackContents& contents);
 /// `corrupt` and names it; a foreign file too. Symbolic links, pipes, devices and paths out of the folder are
 /// `denied`, a pack larger than half of the machine's memory (or 16 GiB) is `exhausted`. Then
 /// reads the program from the verified bytes (lottery packs get their recipe and shipped lattice). `trusted`
-/// is true when pack.sig is a signature by one of trusted_keys().
+/// is true when pack.sig is a signature by one of trusted_keys(). An emitter is not in the pack: the program
+/// file names it, and it is one of this library's or of `emitters`; what another version of it makes shows in
+/// Program::source_hash().
 Result<std::shared_ptr<const Program>> load_pack(const std::filesystem::path& folder,
-                                                 Files& files = system_files());
+                                                 Files& files = system_files(), Emitters emitters = {});
 /// The files of a pack's folder, pack.sig among them where it is there, verified as load_pack does it and
 /// with its errors.
 Result<PackContents> read_pack(const std::filesystem::path& folder, Files& files = system_files());
@@ -55,7 +57,7 @@ Status verify_pack_signature(const std::filesystem::path& folder, std::span<cons
 Result<std::vector<PublicKey>> trusted_keys(Files& files = system_files());
 
 /// A program from what a user typed: a .toml file, a pack's folder, or the name of a shipped program
-/// ("lottery").
+/// ("lottery"; "gemv" is programs/linear/gemv.toml).
 struct ProgramRequest {
   std::string what;
   std::string epoch_seed_hex;  ///< lottery only; empty: the demonstration seed
@@ -66,5 +68,11 @@ struct ProgramRequest {
 };
 Result<std::shared_ptr<const Program>> open_program(const ProgramRequest& request,
                                                     Files& files = system_files());
+
+/// The names of shipped programs, sorted, each once: the lottery and those with a file where programs are
+/// installed, or above this binary in a source tree.
+std::vector<std::string> shipped_programs(Files& files = system_files());
+/// Whether the request names a shipped program, by its name or by its file.
+bool is_shipped(const ProgramRequest& request, Files& files = system_files());
 
 }  // namespace furlong::program

@@ -509,6 +509,29 @@ TEST_F(PackTest, OpenTellsFilesPacksAndShippedNamesApart) {
   EXPECT_NE((*lottery)->recipe, nullptr);
 }
 
+TEST_F(PackTest, AFolderOfShippedProgramsMayHoldSeveral) {
+  ::setenv("FURLONG_PROGRAMS", (root() / "shipped").c_str(), 1);
+  put("shipped/sums/add.cl", testing::kSource);
+  put("shipped/sums/add.toml", testing::kProgram);
+  put("shipped/sums/add_more.toml", with("name = \"add\"", "name = \"add_more\""));
+  const auto names = shipped_programs();
+  for (const char* name : {"add", "add_more", "lottery"})
+    EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
+  const auto more = open_program({.what = "add_more"});
+  ASSERT_TRUE(more) << more.error().text();
+  EXPECT_EQ((*more)->name, "add_more");
+  EXPECT_EQ(
+      message(open_program({.what = "add_mor"})),
+      "'add_mor' is no program file, no pack's folder and no shipped program, did you mean 'add_more'?");
+  EXPECT_FALSE(open_program({.what = "sums"}));  // the folder's name is nobody's
+  EXPECT_TRUE(is_shipped({.what = "add"}));
+  EXPECT_TRUE(is_shipped({.what = "lottery"}));
+  EXPECT_TRUE(is_shipped({.what = (root() / "shipped/sums/../sums/add.toml").string()}));
+  EXPECT_FALSE(is_shipped({.what = (root() / "program/add.toml").string()}));
+  EXPECT_FALSE(is_shipped({.what = "sums"}));
+  ::unsetenv("FURLONG_PROGRAMS");
+}
+
 TEST_F(PackTest, ALotteryPackGetsItsRecipe) {
   lottery::Parameters parameters;
   parameters.epoch_seed = lottery::demonstration_seed();

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "furlong/base/text.h"
+#include "furlong/program/internal/emit.h"
 
 namespace furlong::program {
 namespace {
@@ -97,6 +98,49 @@ void add_edition(Hasher& hasher, const Edition& edition) {
   for (const auto& [knob, name] : edition.define_names) add_text(hasher, fmt::format("{} {}", knob, name));
 }
 
+void add_emitted(Hasher& hasher, const Emitted& emitted) {
+  add_text(hasher, emitted.source);
+  add_number(hasher, emitted.options.size());
+  for (const std::string& option : emitted.options) add_text(hasher, option);
+  add_number(hasher, emitted.launches.size());
+  for (const EmittedLaunch& launch : emitted.launches) {
+    add_text(hasher, launch.entry);
+    for (const std::uint64_t size : launch.grid) add_number(hasher, size);
+    for (const std::uint64_t size : launch.block) add_number(hasher, size);
+    add_number(hasher, launch.shared_bytes);
+    add_number(hasher, launch.once ? 1 : 0);
+    add_number(hasher, launch.arguments.size());
+    for (const std::string& argument : launch.arguments) add_text(hasher, argument);
+    add_number(hasher, launch.scalars.size());
+    for (const auto& [name, value] : launch.scalars) add_text(hasher, name + "=" + value.text());
+  }
+}
+
+// An emitter states no version: a changed one is told by what it makes of base and of every single change of
+// a knob. Points that cannot be emitted count by their error.
+void add_emitter(Hasher& hasher, const Program& program, const Edition& edition) {
+  add_text(hasher, edition.emitter->name());
+  const lattice::Environment problem(program.problem.begin(), program.problem.end());
+  const lattice::Environment facts = assumed_facts(edition.language);
+  const auto add = [&](const lattice::Point& point) {
+    const auto emitted = internal::emit(program, edition, point, problem, facts);
+    if (emitted)
+      add_emitted(hasher, *emitted);
+    else
+      add_text(hasher, emitted.error().text());
+  };
+  const lattice::Point base = edition.lattice.base();
+  add(base);
+  for (std::size_t k = 0; k < edition.lattice.knobs.size(); ++k) {
+    lattice::Point point = base;
+    for (std::size_t i = 0; i < edition.lattice.knobs[k].values.size(); ++i) {
+      if (i == base.indices[k]) continue;
+      point.indices[k] = static_cast<std::uint32_t>(i);
+      add(point);
+    }
+  }
+}
+
 }  // namespace
 
 std::size_t element_bytes(ElementType type) { return element(type).bytes; }
@@ -136,8 +180,20 @@ Digest Program::source_hash() const {
   add_number(hasher, arguments.size());
   for (const ArgumentSpec& argument : arguments) add_argument(hasher, argument);
   add_number(hasher, editions.size());
-  for (const Edition& edition : editions) add_edition(hasher, edition);
+  for (const Edition& edition : editions) {
+    add_edition(hasher, edition);
+    if (edition.emitter != nullptr) add_emitter(hasher, *this, edition);
+  }
   return hasher.finish();
+}
+
+Status Recipe::build_dataset(std::span<std::uint8_t>, int, std::stop_token) const {
+  return fail(Code::internal, "recipe '{}' builds no dataset", name());
+}
+
+Status Recipe::fill(std::string_view argument, const lattice::Environment&, std::uint64_t,
+                    std::span<std::uint8_t>) const {
+  return fail(Code::invalid, "recipe '{}' does not fill argument '{}'", name(), argument);
 }
 
 }  // namespace furlong::program

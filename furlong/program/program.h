@@ -23,8 +23,10 @@
 
 namespace furlong::program {
 
+class Emitter;  // furlong/program/emitter.h
+
 enum class ArgumentKind { scalar, buffer, constant, dataset };
-enum class Fill { none, random, zeros, sequence, value, file, poison };
+enum class Fill { none, random, zeros, sequence, value, file, poison, recipe };
 /// scratch: written and read by the kernel only, never checked; its size may depend on knobs.
 enum class Direction { in, out, inout, scratch };
 enum class ElementType { i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64 };
@@ -82,8 +84,10 @@ struct Header {
 /// The program in one language.
 struct Edition {
   std::string language;     ///< "cuda", "opencl", "host", "metal"
-  std::string source;       ///< text
+  std::string source;       ///< text; empty where an emitter makes it
   std::string source_name;  ///< file name for messages
+  /// Makes text and launches of each variant; null: `source` and `kernels` have them.
+  std::shared_ptr<const Emitter> emitter;
   std::vector<KernelSpec> kernels;
   std::vector<std::filesystem::path> include_folders;
   std::vector<std::pair<std::string, std::string>> defines;
@@ -103,14 +107,17 @@ enum class ReferenceKind { base, host, library, files, recipe };
 struct CheckSpec {
   CheckKind kind = CheckKind::exact;
   double bound = 0;  ///< norm of the error over norm of the reference
+  /// The bound where knobs decide it (a value that lowers precision is allowed more), over problem and knobs;
+  /// `bound` is then 0 (Instance::bound).
+  std::optional<lattice::Expression> bound_by_knob;
   ReferenceKind reference = ReferenceKind::base;
   std::filesystem::path file;  ///< host: a C++ source; library: a shared object
   std::string function;        ///< host and library: the function. host: same parameters as the kernel
   std::string host_source;     ///< text of `file` for host
   std::map<std::string, std::filesystem::path> expected_files;  ///< files: out argument → .npy or raw
   std::map<std::string, std::shared_ptr<const DataFile>> expected_data;  ///< their contents
-  std::vector<std::pair<std::string, lattice::Value>>
-      problem;  ///< problem values for the gate (smaller sizes)
+  /// Problem values for the gate (smaller sizes), over the timed problem.
+  std::vector<std::pair<std::string, lattice::Expression>> problem;
 };
 
 /// How a program's bytes are moved: one after another, or in loads of so many bytes at random places.
@@ -169,34 +176,45 @@ struct Program {
 
   const Edition* edition(std::string_view language) const;
   std::optional<std::size_t> argument_index(std::string_view name) const;
-  /// Content hash of everything that decides what runs: sources, launch, arguments, lattice.
+  /// Content hash of everything that decides what runs: sources, launch, arguments, lattice. Of an emitter:
+  /// its name, and text and launches of base and of each variant that differs from base in one knob, at the
+  /// default problem and the facts assumed where there is no device.
   Digest source_hash() const;
 };
 
+/// Emitters that a program file may name beside those of find_emitter().
+using Emitters = std::span<const std::shared_ptr<const Emitter>>;
+
 /// Reads a program file. Errors are `invalid` with "file:line:column: what (nearest valid key)".
 Result<std::shared_ptr<const Program>> load_program_file(const std::filesystem::path& file,
-                                                         Files& files = system_files());
+                                                         Files& files = system_files(),
+                                                         Emitters emitters = {});
 /// The same from text (tests, embedded programs); relative paths start at `folder`.
 Result<std::shared_ptr<const Program>> parse_program(std::string_view text, std::string_view name,
-                                                     const std::filesystem::path& folder, Files& files);
+                                                     const std::filesystem::path& folder, Files& files,
+                                                     Emitters emitters = {});
 
 /// A built-in maker of datasets and reference outputs (the lottery). Immutable, thread safe.
 class Recipe {
  public:
   virtual ~Recipe() = default;
   virtual std::string name() const = 0;
-  /// Bytes of the dataset argument.
-  virtual std::uint64_t dataset_bytes() const = 0;
+  /// Bytes of the dataset argument; 0: there is none.
+  virtual std::uint64_t dataset_bytes() const { return 0; }
   /// Everything that the dataset's bytes follow from: two recipes with one key build the same bytes, so that
   /// whoever holds them need not build them again. Empty: unknown.
   virtual std::string dataset_key() const { return {}; }
   /// Builds it with `threads` threads into host memory of dataset_bytes(); `timeout` when stopped.
-  virtual Status build_dataset(std::span<std::uint8_t> into, int threads, std::stop_token stop) const = 0;
-  /// Fills `expected[i]` of each out/inout argument from the inputs (bytes by argument index; scalars as
-  /// little-endian bytes), by a reference that shares no code with the emitters. `problem` has the values of
-  /// this case.
-  virtual Status reference(const lattice::Environment& problem, const std::vector<Bytes>& inputs,
-                           std::vector<Bytes>& expected) const = 0;
+  virtual Status build_dataset(std::span<std::uint8_t> into, int threads, std::stop_token stop) const;
+  /// Contents of a buffer with fill = "recipe", by its name: the same problem and seed give the same bytes.
+  /// `invalid` where it knows no such argument, or `into` has another size than the problem gives.
+  virtual Status fill(std::string_view argument, const lattice::Environment& problem, std::uint64_t seed,
+                      std::span<std::uint8_t> into) const;
+  /// Fills `expected[i]` of each out/inout argument of `program` from the inputs (bytes by argument index;
+  /// scalars as little-endian bytes), by a reference that shares no code with the emitters. `problem` has the
+  /// values of this case.
+  virtual Status reference(const Program& program, const lattice::Environment& problem,
+                           const std::vector<Bytes>& inputs, std::vector<Bytes>& expected) const = 0;
 };
 
 }  // namespace furlong::program

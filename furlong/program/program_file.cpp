@@ -29,7 +29,8 @@ Status check_top(const internal::Reader& in, const TomlNode& root) {
 }  // namespace
 
 Result<std::shared_ptr<const Program>> parse_program(std::string_view text, std::string_view name,
-                                                     const std::filesystem::path& folder, Files& files) {
+                                                     const std::filesystem::path& folder, Files& files,
+                                                     Emitters emitters) {
   if (text.size() > kLargestFile)
     return fail(Code::invalid, "{}: a program file has at most {}", name, human_bytes(kLargestFile));
   FURLONG_TRY(const TomlNode root, toml_parse(text, name));
@@ -40,7 +41,9 @@ Result<std::shared_ptr<const Program>> parse_program(std::string_view text, std:
                         .root = root,
                         .folder = folder,
                         .files = files,
+                        .emitters = emitters,
                         .program = {},
+                        .emitter_nodes = {},
                         .lets = {},
                         .let_knobs = {},
                         .knobs = {}};
@@ -48,6 +51,7 @@ Result<std::shared_ptr<const Program>> parse_program(std::string_view text, std:
   FURLONG_CHECK(internal::read_problem(draft));
   FURLONG_CHECK(internal::read_knobs(draft));
   FURLONG_CHECK(internal::resolve_lets(draft));
+  FURLONG_CHECK(internal::check_emitters(draft));
   FURLONG_CHECK(internal::read_lattice(draft));
   FURLONG_CHECK(internal::read_arguments(draft));
   FURLONG_CHECK(internal::read_launch(draft));
@@ -56,10 +60,12 @@ Result<std::shared_ptr<const Program>> parse_program(std::string_view text, std:
   return std::make_shared<const Program>(std::move(draft.program));
 }
 
-Result<std::shared_ptr<const Program>> load_program_file(const std::filesystem::path& file, Files& files) {
+Result<std::shared_ptr<const Program>> load_program_file(const std::filesystem::path& file, Files& files,
+                                                         Emitters emitters) {
   FURLONG_TRY(const std::string text, files.read(file, kLargestFile));
-  FURLONG_TRY(const auto program,
-              parse_program(text, file.string(), file.has_parent_path() ? file.parent_path() : ".", files));
+  FURLONG_TRY(
+      const auto program,
+      parse_program(text, file.string(), file.has_parent_path() ? file.parent_path() : ".", files, emitters));
   auto named = std::make_shared<Program>(*program);
   named->file = file;
   return std::shared_ptr<const Program>(std::move(named));

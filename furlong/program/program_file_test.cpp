@@ -107,7 +107,11 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{
             "grid = \"ceil_div(n, threads)\"", "grid = { x = 1 }",
             "add.toml:18:8: grid of kernel 'add' must be a number or an expression in quotes, not a table"},
-        Mistake{"bound = 1e-6", "bound = \"small\"", "add.toml:40:9: bound must be a number, not a string"},
+        Mistake{"bound = 1e-6", "bound = \"small\"",
+                "add.toml:40:10: bound: 'small' is not defined; it can be block, unroll, n, scale, threads, "
+                "device.sm, "
+                "device.max_threads, device.warp, device.shared_bytes, device.arch, device.multiprocessors, "
+                "device.memory_mib, device.vendor or device.backend"},
         Mistake{"[work]\n", "[[work]]\n", "add.toml:42:1: [work] must be a table, not an array"},
         Mistake{"[[constraint]]", "[constraint]",
                 "add.toml:58:1: 'constraint' must be written [[constraint]], once for each"},
@@ -204,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "add.toml:57:10: lossy of knob 'unroll': the default cannot be lossy; base must be right for "
                 "everybody"},
         Mistake{"define = \"UNROLL\"", "applies = \"emit\"",
-                "add.toml:56:11: knob 'unroll': 'emit' is for programs that are made by an emitter; a source "
+                "add.toml:56:11: knob 'unroll': 'emit' is for programs with an emitter; a source "
                 "takes its knobs by define, option, launch or rewrite"},
         Mistake{"define = \"UNROLL\"", "coupled = [\"blok\"]",
                 "add.toml:53:1: coupled of knob 'unroll': 'blok' is no other knob, did you mean 'block'?"}));

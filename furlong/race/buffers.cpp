@@ -174,6 +174,7 @@ Status Buffers::paint(std::size_t argument, std::size_t size) {
 Status Buffers::load(const program::RunInputs& inputs, std::uint64_t id) {
   const bool there = loaded_ == id && id != 0;
   loaded_ = 0;
+  if (!there) ++scratch_epoch_;  // a layout of other inputs
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const program::ArgumentSpec& spec = program_->arguments[i];
     if (!slots_[i].buffer) continue;
@@ -192,6 +193,7 @@ Status Buffers::load(const program::RunInputs& inputs, std::uint64_t id) {
 
 void Buffers::forget() {
   loaded_ = 0;
+  ++scratch_epoch_;
   for (Slot& slot : slots_) slot.painted_at = kUnpainted;
 }
 
@@ -215,6 +217,7 @@ std::size_t Buffers::inout_bytes(const program::Program& program, const program:
 }
 
 Status Buffers::poison(const program::RunInputs& inputs, const std::vector<Bytes>& expected, Random& random) {
+  ++scratch_epoch_;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const program::ArgumentSpec& spec = program_->arguments[i];
     const std::size_t size = inputs.buffer_bytes[i];

@@ -50,6 +50,9 @@ class Buffers {
   Status load(const program::RunInputs& inputs, std::uint64_t id);
   /// Launches outside a case have been here: the next load() uploads and paints everything.
   void forget();
+  /// Grows whenever a layout of the inputs that a variant made in scratch may no longer hold: load() brought
+  /// other inputs, poison() wrote there, or launches that forget() tells of.
+  std::uint64_t scratch_epoch() const { return scratch_epoch_; }
   /// Uploads the inout arguments again.
   Status restore(const program::RunInputs& inputs);
   /// Bytes of inout arguments in a case.
@@ -109,6 +112,7 @@ class Buffers {
   std::vector<Sample> samples_;
   Bytes scratch_;             // for reading back piece by piece
   std::uint64_t loaded_ = 0;  // id of the case whose inputs are there; 0: none
+  std::uint64_t scratch_epoch_ = 0;
   bool dataset_loaded_ = false;
   std::uint64_t seed_;
 };

@@ -69,7 +69,7 @@ class Table : public program::Recipe {
     for (std::size_t i = 0; i < into.size(); ++i) into[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
     return {};
   }
-  Status reference(const lattice::Environment&, const std::vector<Bytes>&,
+  Status reference(const program::Program&, const lattice::Environment&, const std::vector<Bytes>&,
                    std::vector<Bytes>&) const override {
     return fail(Code::internal, "not used");
   }

@@ -20,7 +20,8 @@ constexpr double kWarmUp_s = 0.1;  // before the counter is read: the card is th
 std::vector<Entrant*> finalists_of(std::vector<Entrant>& entrants) {
   std::vector<Entrant*> timed;
   for (Entrant& entrant : entrants)
-    if (entrant.index != 0 && entrant.outcome->rate && !entrant.timed.empty() && entrant.outcome->gated)
+    if (entrant.index != 0 && entrant.outcome->rate && !entrant.timed.launches.empty() &&
+        entrant.outcome->gated)
       timed.push_back(&entrant);
   std::ranges::sort(timed, [](const Entrant* a, const Entrant* b) {
     return *a->outcome->rate != *b->outcome->rate ? *a->outcome->rate > *b->outcome->rate

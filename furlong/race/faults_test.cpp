@@ -171,7 +171,7 @@ TEST(QuarantineInARace, AsksAgainWhenTheCheckChanges) {
   }
   auto changed = std::make_shared<program::Program>(*testing::parse(testing::mix_text));
   changed->check.problem = {
-      {"n", lattice::Value(1000)},
+      {"n", lattice::Expression::constant(1000)},
   };
   changed->check.function = "another";
   Stage other(changed);

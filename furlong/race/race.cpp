@@ -22,11 +22,11 @@ constexpr double kEstimateLaunches = 3;
 constexpr double kFewestHeats = 4;  // before the first decision (docs/race-statistics.md)
 constexpr double kShort_ms = 0.05;
 
-/// Threads of the largest block of a pipeline.
+/// Threads of the largest block of what is timed.
 double block_threads(const std::vector<program::LaunchPlan>& pipeline) {
   std::uint64_t most = 0;
   for (const program::LaunchPlan& launch : pipeline)
-    most = std::max(most, launch.block[0] * launch.block[1] * launch.block[2]);
+    if (!launch.once) most = std::max(most, launch.block[0] * launch.block[1] * launch.block[2]);
   return static_cast<double>(most);
 }
 
@@ -120,6 +120,11 @@ Status Race::enter() {
     auto work = instance_.work(points_[i]);
     if (plan && work) {
       entrant.plan = *std::move(plan);
+      for (const std::string& note : entrant.plan.notes) {
+        std::string said = fmt::format("{}: {}", entrant.name(), note);
+        if (std::ranges::find(outcome_.notes, said) == outcome_.notes.end())
+          outcome_.notes.push_back(std::move(said));
+      }
       outcome.work_amount = work->amount;
       if (i == 0) {
         outcome_.work_amount = work->amount;
@@ -363,7 +368,7 @@ Status Race::aim() {
   for (Entrant& entrant : entrants_) {
     if (!entrant.in()) continue;
     FURLONG_TRY(entrant.timed, make_launches(instance_, entrant.point, *entrant.module, *buffers_, *timed));
-    for (const device::Launch& launch : entrant.timed)
+    for (const device::Launch& launch : entrant.timed.launches)
       if (const auto occupancy = context_.device->occupancy(launch))
         entrant.outcome->occupancy = std::min(*occupancy, entrant.outcome->occupancy.value_or(1));
   }

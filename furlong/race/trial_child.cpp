@@ -90,8 +90,9 @@ Status Bench::run_inputs(const lattice::Point& point, device::Module& module,
   FURLONG_CHECK(buffers_->load(inputs, id));
   FURLONG_CHECK(buffers_->poison(inputs, inputs.expected, random_));
   FURLONG_TRY(const auto pipeline, make_launches(*subject_.instance, point, module, *buffers_, inputs));
+  FURLONG_CHECK(launch_all(*subject_.device, pipeline.once));
   for (int repeat = 0; repeat < repeats; ++repeat) {
-    for (const device::Launch& launch : pipeline) FURLONG_CHECK(subject_.device->launch(launch));
+    FURLONG_CHECK(launch_all(*subject_.device, pipeline.launches));
     FURLONG_CHECK(subject_.device->finish());
   }
   FURLONG_CHECK(buffers_->check_guards(inputs));

@@ -70,7 +70,7 @@ Result<Opened> open(const Arguments& arguments) {
   FURLONG_TRY(out.program, as_input(program::open_program(request)));
   out.name = out.program->name;
   out.place = out.program->file.empty() ? out.program->name : out.program->file.string();
-  out.shipped = request.what == "lottery";
+  out.shipped = program::is_shipped(request);
   FURLONG_TRY(const auto facts, facts_for(arguments));
   FURLONG_TRY(const auto problem, problem_values(arguments.values("--problem")));
   const std::string language = arguments.value("--language");

@@ -280,8 +280,16 @@ class Job {
 
 std::vector<std::string> option_list(const CompileRequest& request, std::string_view arch,
                                      const std::vector<fs::path>& toolkit) {
+  // A text for one architecture's own instructions ("sm_90a") names it itself: the option may stand only
+  // once.
+  const bool named =
+      std::any_of(request.options.begin(), request.options.end(), [](const std::string& option) {
+        return option.starts_with("--gpu-architecture=") || option.starts_with("-arch=");
+      });
+  std::vector<std::string> options;
+  if (!named) options.push_back(fmt::format("--gpu-architecture={}", arch));
   // One ptxas option per argument; -v makes the assembler tell registers and spills.
-  std::vector<std::string> options{fmt::format("--gpu-architecture={}", arch), "--ptxas-options=-v"};
+  options.push_back("--ptxas-options=-v");
   for (const auto& [name, value] : request.defines) options.push_back(fmt::format("-D{}={}", name, value));
   for (const auto& folder : request.include_folders) options.push_back("-I" + folder.string());
   options.insert(options.end(), request.options.begin(), request.options.end());

@@ -30,7 +30,9 @@ struct Draft {
   const TomlNode& root;
   std::filesystem::path folder;
   Files& files;
+  Emitters emitters;  ///< beside the shipped
   Program program;
+  std::map<std::string, const TomlNode*> emitter_nodes;  ///< by language: where the emitter is named
   std::vector<PlacedExpression> lets;  ///< beside program.lets, in the file's order until resolved
   std::map<std::string, std::set<std::string>> let_knobs;  ///< knobs that a let uses, through others too
   std::vector<KnobDraft> knobs;
@@ -61,7 +63,8 @@ Status read_problem(Draft& draft);  ///< [problem], [let]
 Status read_knobs(Draft& draft);    ///< [[knob]]
 /// claims of one [[knob]], whose values and default are known.
 Status read_claims(const Draft& draft, const TomlNode& table, lattice::Knob& knob);
-Status resolve_lets(Draft& draft);  ///< undefined names and cycles in [let]
+Status resolve_lets(Draft& draft);          ///< undefined names and cycles in [let]
+Status check_emitters(const Draft& draft);  ///< what they read of the problem is there
 Status read_lattice(
     Draft& draft);  ///< [[constraint]], [[strictly_better]], catalogue; lattices of the editions
 Status read_arguments(Draft& draft);  ///< [[argument]]

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "furlong/base/text.h"
+#include "furlong/program/emitter.h"
 #include "furlong/program/internal/draft.h"
 #include "furlong/program/npy.h"
 
@@ -125,8 +126,16 @@ struct ArgumentReader {
     return {};
   }
 
+  bool has_recipe() const {
+    return std::any_of(draft.program.editions.begin(), draft.program.editions.end(),
+                       [](const Edition& edition) {
+                         return edition.emitter != nullptr && edition.emitter->recipe() != nullptr;
+                       });
+  }
+
   Status read_fill() {
-    static const std::vector<std::string> words = {"random", "zeros", "sequence", "value", "file", "poison"};
+    static const std::vector<std::string> words = {"random", "zeros",  "sequence", "value",
+                                                   "file",   "poison", "recipe"};
     const bool filled = spec.direction == Direction::in || spec.direction == Direction::inout;
     spec.fill = filled ? Fill::random : Fill::poison;
     const TomlNode* node = table.find("fill");
@@ -141,6 +150,8 @@ struct ArgumentReader {
       return in.error(
           *node, "{}: what an output or scratch held before is poisoned; direction = \"inout\" keeps a fill",
           label);
+    if (spec.fill == Fill::recipe && !has_recipe())
+      return in.error(*node, "{}: fill = \"recipe\" is for programs whose emitter makes their inputs", label);
     if (filled && spec.fill == Fill::poison)
       return in.error(*node,
                       "{}: \"poison\" is for outputs; an input needs random, zeros, sequence, value or file",
@@ -261,6 +272,11 @@ Status read_arguments(Draft& draft) {
   if (!checked)
     return draft.reader.error(
         *node, "no argument has direction \"out\" or \"inout\": there would be nothing to check");
+  const bool by_recipe = std::any_of(arguments.begin(), arguments.end(),
+                                     [](const ArgumentSpec& a) { return a.fill == Fill::recipe; });
+  for (const Edition& edition : draft.program.editions)
+    if (by_recipe && edition.emitter != nullptr && draft.program.recipe == nullptr)
+      draft.program.recipe = edition.emitter->recipe();
   return {};
 }
 

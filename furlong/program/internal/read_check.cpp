@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "furlong/base/text.h"
+#include "furlong/program/emitter.h"
 #include "furlong/program/internal/draft.h"
 #include "furlong/program/internal/substitute.h"
 
@@ -30,6 +31,18 @@ Status read_function_reference(Draft& draft, const TomlNode& node, std::string_v
   return {};
 }
 
+Status read_recipe(Draft& draft, const TomlNode& node) {
+  for (const Edition& edition : draft.program.editions)
+    if (edition.emitter != nullptr && draft.program.recipe == nullptr)
+      draft.program.recipe = edition.emitter->recipe();
+  if (draft.program.recipe == nullptr)
+    return draft.reader.error(node,
+                              "\"recipe\" is for programs with a built-in recipe (the lottery, emitters with "
+                              "a reference); use base, host, library or files");
+  draft.program.check.reference = ReferenceKind::recipe;
+  return {};
+}
+
 Status read_reference(Draft& draft, const TomlNode& node) {
   FURLONG_TRY(const std::string text, draft.reader.word(node, "the reference"));
   CheckSpec& check = draft.program.check;
@@ -45,10 +58,7 @@ Status read_reference(Draft& draft, const TomlNode& node) {
     check.reference = ReferenceKind::library;
     return read_function_reference(draft, node, view.substr(8), "library");
   } else if (text == "recipe") {
-    return draft.reader.error(
-        node,
-        "\"recipe\" is for programs with a built-in recipe (the lottery); use base, host, "
-        "library or files");
+    return read_recipe(draft, node);
   } else {
     const std::string word = text.substr(0, text.find(':'));
     return draft.reader.error(
@@ -120,6 +130,21 @@ Status check_not_compiled_in(const Draft& draft, const TomlNode& node, const std
   return {};
 }
 
+// A word for a parameter that is one; else a number, or an expression over the timed problem.
+Result<lattice::Expression> check_value(const Draft& draft, const TomlNode& node, const std::string& name,
+                                        const lattice::Value& usual) {
+  const Reader& in = draft.reader;
+  const std::string what = fmt::format("'{}' in problem of [check]", name);
+  if (node.string() != nullptr && !usual.is_word()) {
+    FURLONG_TRY(const PlacedExpression placed, in.expression(node, what));
+    FURLONG_CHECK(check_names(draft, placed, Uses::problem));
+    return placed.expression;
+  }
+  FURLONG_TRY(lattice::Value value, in.value(node, what, true));
+  if (usual.is_word() != value.is_word()) return in.error(node, "{} must be a word as in [problem]", what);
+  return lattice::Expression::constant(std::move(value));
+}
+
 Status read_check_problem(Draft& draft, const TomlNode& table) {
   const Reader& in = draft.reader;
   FURLONG_CHECK(in.expect_table(table, "problem of [check]"));
@@ -130,15 +155,20 @@ Status read_check_problem(Draft& draft, const TomlNode& table) {
     if (known == names.end())
       return in.error(place_of_key(node), "problem of [check]: '{}' is no problem parameter{}", name,
                       Reader::choices(name, names));
-    FURLONG_TRY(lattice::Value value, in.value(node, fmt::format("'{}' in problem of [check]", name), true));
     const lattice::Value& usual =
         draft.program.problem[static_cast<std::size_t>(known - names.begin())].second;
-    if (usual.is_word() != value.is_word())
-      return in.error(node, "'{}' in problem of [check] must be {} as in [problem]", name,
-                      usual.is_word() ? "a word" : "a number");
+    FURLONG_TRY(lattice::Expression value, check_value(draft, node, name, usual));
     FURLONG_CHECK(check_not_compiled_in(draft, node, name));
     draft.program.check.problem.emplace_back(name, std::move(value));
   }
+  return {};
+}
+
+// `activations == 'int8' and 0.02 or 0.001`
+Status read_bound_by_knob(Draft& draft, const TomlNode& node) {
+  FURLONG_TRY(const PlacedExpression placed, draft.reader.expression(node, "bound"));
+  FURLONG_CHECK(check_names(draft, placed, Uses::knobs_of_edition));
+  draft.program.check.bound_by_knob = placed.expression;
   return {};
 }
 
@@ -155,6 +185,7 @@ Status read_check_kind(Draft& draft, const TomlNode& table) {
     return {};
   }
   FURLONG_TRY(const TomlNode* needed, in.required(table, "[check] with kind = \"tolerance\"", "bound"));
+  if (needed->string() != nullptr) return read_bound_by_knob(draft, *needed);
   FURLONG_TRY(check.bound, in.number(*needed, "bound"));
   // A bound of 1 would pass an output of zeros: the gate could not fail.
   if (!(check.bound > 0 && check.bound < 1)) return in.error(*needed, "bound must be over 0 and under 1");

@@ -96,7 +96,8 @@ Status read_tags(const Reader& in, const TomlNode& table, KnobDraft& k) {
   return {};
 }
 
-Status read_applies(const Reader& in, const TomlNode& table, KnobDraft& k) {
+Status read_applies(const Draft& draft, const TomlNode& table, KnobDraft& k) {
+  const Reader& in = draft.reader;
   static const std::vector<std::string> words = {"define", "option", "launch", "rewrite", "emit"};
   const TomlNode* node = table.find("applies");
   if (node == nullptr) {
@@ -106,9 +107,9 @@ Status read_applies(const Reader& in, const TomlNode& table, KnobDraft& k) {
   const auto add = [&](const TomlNode& item) -> Status {
     FURLONG_TRY(const std::size_t word, in.one_of(item, fmt::format("applies of {}", knob_label(k)), words));
     const auto applies = static_cast<lattice::Applies>(word);
-    if (applies == lattice::Applies::emit)
+    if (applies == lattice::Applies::emit && draft.emitter_nodes.empty())
       return in.error(item,
-                      "{}: 'emit' is for programs that are made by an emitter; a source takes its knobs by "
+                      "{}: 'emit' is for programs with an emitter; a source takes its knobs by "
                       "define, option, launch or rewrite",
                       knob_label(k));
     if (std::find(k.knob.applies.begin(), k.knob.applies.end(), applies) != k.knob.applies.end())
@@ -194,8 +195,9 @@ Status read_rewrite(const Reader& in, const TomlNode& item, KnobDraft& k) {
   return {};
 }
 
-Status read_ways(const Reader& in, const TomlNode& table, KnobDraft& k) {
-  FURLONG_CHECK(read_applies(in, table, k));
+Status read_ways(const Draft& draft, const TomlNode& table, KnobDraft& k) {
+  const Reader& in = draft.reader;
+  FURLONG_CHECK(read_applies(draft, table, k));
   FURLONG_TRY(const TomlNode* define, paired_key(in, table, k, "define", lattice::Applies::define, false));
   if (applies(k, lattice::Applies::define)) k.define_name = k.knob.name;
   if (define != nullptr) {
@@ -282,7 +284,7 @@ Status read_knob(Draft& draft, const TomlNode& table) {
   FURLONG_CHECK(check_new_name(draft, *name, k.knob.name));
   FURLONG_CHECK(read_values(in, table, k));
   FURLONG_CHECK(read_tags(in, table, k));
-  FURLONG_CHECK(read_ways(in, table, k));
+  FURLONG_CHECK(read_ways(draft, table, k));
   FURLONG_CHECK(read_sentences(draft, table, k));
   FURLONG_CHECK(read_claims(draft, table, k.knob));
   draft.knobs.push_back(std::move(k));

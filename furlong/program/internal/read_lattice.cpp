@@ -1,6 +1,7 @@
 // [[constraint]], [[strictly_better]], catalogue; what goes into each language's lattice.
 #include <algorithm>
 
+#include "furlong/program/emitter.h"
 #include "furlong/program/internal/draft.h"
 
 namespace furlong::program::internal {
@@ -8,6 +9,39 @@ namespace {
 
 bool holds_for(const std::vector<std::string>& languages, const std::string& language) {
   return languages.empty() || std::find(languages.begin(), languages.end(), language) != languages.end();
+}
+
+bool acts(const KnobDraft& k, lattice::Applies how) {
+  return std::find(k.knob.applies.begin(), k.knob.applies.end(), how) != k.knob.applies.end();
+}
+
+// A knob that the edition cannot take up would be raced without any effect; one that an emitter reads without
+// being told so would have an effect that its row does not state.
+Status check_emit(const Draft& draft, const KnobDraft& k, const Edition& edition) {
+  const Reader& in = draft.reader;
+  const bool emits = acts(k, lattice::Applies::emit);
+  if (edition.emitter == nullptr) {
+    if (!emits || k.knob.applies.size() > 1) return {};
+    return in.error(*k.node,
+                    "knob '{}' only applies as emit, but language {} has a source and no emitter: say in "
+                    "'languages' where it exists",
+                    k.knob.name, edition.language);
+  }
+  const auto reads = edition.emitter->knobs();
+  const std::vector<std::string> names(reads.begin(), reads.end());
+  const bool known = std::find(names.begin(), names.end(), k.knob.name) != names.end();
+  if (emits && !known)
+    return in.error(*k.node, "knob '{}' applies as emit, but emitter '{}' reads no such knob{}", k.knob.name,
+                    edition.emitter->name(), Reader::choices(k.knob.name, names));
+  if (!emits && known)
+    return in.error(*k.node, "emitter '{}' reads knob '{}': add \"emit\" to its applies",
+                    edition.emitter->name(), k.knob.name);
+  if (acts(k, lattice::Applies::rewrite))
+    return in.error(*k.node,
+                    "knob '{}' applies as rewrite, but emitter '{}' makes the text in language {}, which no "
+                    "rewrite changes",
+                    k.knob.name, edition.emitter->name(), edition.language);
+  return {};
 }
 
 Status add_rewrites(const Draft& draft, const KnobDraft& k, std::size_t knob_index, Edition& edition) {
@@ -43,6 +77,7 @@ Status add_knobs(Draft& draft, Edition& edition) {
     edition.lattice.knobs.push_back(k.knob);
     std::erase_if(edition.lattice.knobs.back().coupled,
                   [&](const std::string& other) { return !draft.knob_exists(other, edition.language); });
+    FURLONG_CHECK(check_emit(draft, k, edition));
     FURLONG_CHECK(add_define(draft, k, index, edition, defined));
     FURLONG_CHECK(add_rewrites(draft, k, index, edition));
     if (!k.requirement) continue;

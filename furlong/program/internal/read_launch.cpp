@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "furlong/base/text.h"
+#include "furlong/program/emitter.h"
 #include "furlong/program/internal/draft.h"
 #include "furlong/program/internal/substitute.h"
 
@@ -92,6 +93,13 @@ struct KernelReader {
   }
 };
 
+Status refuse_for_emitter(const Draft& draft, const Edition& edition, Place place, std::string_view what) {
+  if (edition.emitter == nullptr) return {};
+  return draft.reader.error(place,
+                            "{}: emitter '{}' makes the launches in language {}, so none is given here", what,
+                            edition.emitter->name(), edition.language);
+}
+
 Status check_launch_tables(const Draft& draft, const TomlNode& launch) {
   const Reader& in = draft.reader;
   FURLONG_CHECK(in.check_keys(
@@ -102,8 +110,21 @@ Status check_launch_tables(const Draft& draft, const TomlNode& launch) {
     const std::string where = fmt::format("[launch.{}]", key);
     if (draft.program.edition(key) == nullptr)
       return in.error(place_of_key(node), "{}: the program has no source in '{}'", where, key);
+    FURLONG_CHECK(refuse_for_emitter(draft, *draft.program.edition(key), place_of_key(node), where));
     FURLONG_CHECK(in.check_keys(node, where, {"grid", "block", "shared_bytes", "arguments"}));
   }
+  return {};
+}
+
+// [launch] and [[kernel]] where every language has an emitter.
+Status refuse_without_source(const Draft& draft, const TomlNode* launch, const TomlNode* kernels) {
+  const auto& editions = draft.program.editions;
+  const auto sourced = [](const Edition& edition) { return edition.emitter == nullptr; };
+  if (std::any_of(editions.begin(), editions.end(), sourced)) return {};
+  if (launch != nullptr)
+    FURLONG_CHECK(refuse_for_emitter(draft, editions[0], place_of_key(*launch), "[launch]"));
+  if (kernels != nullptr)
+    FURLONG_CHECK(refuse_for_emitter(draft, editions[0], place_of_key(*kernels), "[[kernel]]"));
   return {};
 }
 
@@ -140,9 +161,12 @@ Status read_pipeline(Draft& draft, Edition& edition, const TomlNode& kernels, co
                                 {"entry", "grid", "block", "shared_bytes", "arguments", "languages"}));
     if (const TomlNode* node = table.find("languages")) {
       FURLONG_TRY(const auto words, in.words(*node, "languages of a [[kernel]]"));
-      for (const std::string& word : words)
-        if (draft.program.edition(word) == nullptr)
+      for (const std::string& word : words) {
+        const Edition* named = draft.program.edition(word);
+        if (named == nullptr)
           return in.error(*node, "languages of a [[kernel]]: the program has no source in '{}'", word);
+        FURLONG_CHECK(refuse_for_emitter(draft, *named, place_of(*node), "[[kernel]]"));
+      }
       if (std::find(words.begin(), words.end(), edition.language) == words.end()) continue;
     }
     FURLONG_TRY(const TomlNode* entry, in.required(table, "a [[kernel]]", "entry"));
@@ -223,8 +247,13 @@ Status read_launch(Draft& draft) {
   if (kernels != nullptr && !kernels->is_array())
     return draft.reader.error(*kernels,
                               "'kernel' must be written [[kernel]], once for each kernel of the pipeline");
+  FURLONG_CHECK(refuse_without_source(draft, launch, kernels));
   std::set<std::string> names;
   for (Edition& edition : draft.program.editions) {
+    if (edition.emitter != nullptr) {
+      FURLONG_CHECK(check_defines(draft, edition));
+      continue;
+    }
     const Tables tables = {launch != nullptr ? launch->find(edition.language) : nullptr, launch};
     if (kernels != nullptr) {
       FURLONG_CHECK(read_pipeline(draft, edition, *kernels, tables, names));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "furlong/base/text.h"
+#include "furlong/program/emitter.h"
 #include "furlong/program/internal/draft.h"
 #include "furlong/program/internal/headers.h"
 
@@ -54,17 +55,42 @@ Status finish_edition(Draft& draft, Edition edition, const TomlNode& node) {
   return {};
 }
 
+// An edition whose texts and launches an emitter makes; what belongs to a source is refused.
+Status read_emitter(Draft& draft, const TomlNode& node, const TomlNode& table, std::string_view where,
+                    Edition edition) {
+  const Reader& in = draft.reader;
+  for (const std::string_view key : {"file", "text", "source", "entry", "include"})
+    if (const TomlNode* other = table.find(key))
+      return in.error(place_of_key(*other),
+                      "{} has an emitter, which makes the text and its launches: '{}' is for a source", where,
+                      key);
+  FURLONG_TRY(const std::string name, in.word(node, "the emitter"));
+  auto found = find_emitter(name, draft.emitters);
+  if (!found) return in.error(node, "{}", found.error().text());
+  edition.emitter = *std::move(found);
+  if (edition.emitter->language() != edition.language)
+    return in.error(node, "emitter '{}' makes {} texts, and the language here is {}", name,
+                    edition.emitter->language(), edition.language);
+  edition.source_name = fmt::format("{}.{}", name, edition.language);
+  draft.emitter_nodes[edition.language] = &node;
+  draft.program.editions.push_back(std::move(edition));
+  return {};
+}
+
 Status read_one_source(Draft& draft, const std::string& language, const TomlNode& table) {
   const Reader& in = draft.reader;
   const std::string where = fmt::format("[source.{}]", language);
-  FURLONG_CHECK(in.check_keys(table, where, {"file", "text", "entry", "options", "defines", "include"}));
+  FURLONG_CHECK(
+      in.check_keys(table, where, {"file", "text", "emitter", "entry", "options", "defines", "include"}));
   Edition edition;
   edition.language = language;
   FURLONG_CHECK(read_options(draft, table, edition));
+  if (const TomlNode* emitter = table.find("emitter"))
+    return read_emitter(draft, *emitter, table, where, std::move(edition));
   const TomlNode* file = table.find("file");
   const TomlNode* text = table.find("text");
   if ((file == nullptr) == (text == nullptr))
-    return in.error(table, "{} needs one of 'file' and 'text'", where);
+    return in.error(table, "{} needs one of 'file', 'text' and 'emitter'", where);
   if (file != nullptr) {
     FURLONG_CHECK(read_source_file(draft, *file, edition));
   } else {
@@ -81,7 +107,8 @@ Status read_one_source(Draft& draft, const std::string& language, const TomlNode
 Status read_several_sources(Draft& draft, const TomlNode& sources, const TomlNode& program) {
   const Reader& in = draft.reader;
   FURLONG_CHECK(in.expect_table(sources, "[source]"));
-  for (const std::string_view key : {"language", "source", "entry", "options", "defines", "include"})
+  for (const std::string_view key :
+       {"language", "source", "emitter", "entry", "options", "defines", "include"})
     if (const TomlNode* node = program.find(key))
       return in.error(place_of_key(*node),
                       "[program] has '{}' and there are [source.*] tables: put it into them", key);
@@ -104,6 +131,8 @@ Status read_single_source(Draft& draft, const TomlNode& program) {
   FURLONG_TRY(const std::size_t word, in.one_of(*language, "the language", language_words()));
   edition.language = language_words()[word];
   FURLONG_CHECK(read_options(draft, program, edition));
+  if (const TomlNode* emitter = program.find("emitter"))
+    return read_emitter(draft, *emitter, program, "[program]", std::move(edition));
   FURLONG_TRY(const TomlNode* source, in.required(program, "[program] without [source.*]", "source"));
   FURLONG_CHECK(read_source_file(draft, *source, edition));
   if (const TomlNode* entry = program.find("entry")) {
@@ -128,9 +157,9 @@ Status check_name_text(const Reader& in, const TomlNode& node, std::string_view 
 Status read_sources(Draft& draft) {
   const Reader& in = draft.reader;
   FURLONG_TRY(const TomlNode* table, in.required(draft.root, "a program file", "program"));
-  FURLONG_CHECK(
-      in.check_keys(*table, "[program]",
-                    {"name", "summary", "language", "source", "entry", "options", "defines", "include"}));
+  FURLONG_CHECK(in.check_keys(
+      *table, "[program]",
+      {"name", "summary", "language", "source", "emitter", "entry", "options", "defines", "include"}));
   FURLONG_TRY(const TomlNode* name, in.required(*table, "[program]", "name"));
   FURLONG_TRY(draft.program.name, in.word(*name, "the program's name"));
   FURLONG_CHECK(check_name_text(in, *name, draft.program.name));
@@ -164,6 +193,24 @@ Status read_problem(Draft& draft) {
     FURLONG_TRY(PlacedExpression expression, in.expression(node, fmt::format("[let] '{}'", name)));
     draft.program.lets.emplace_back(name, expression.expression);
     draft.lets.push_back(std::move(expression));
+  }
+  return {};
+}
+
+Status check_emitters(const Draft& draft) {
+  std::vector<std::string> known;
+  for (const auto& [name, value] : draft.program.problem) known.push_back(name);
+  for (const auto& [name, expression] : draft.program.lets) known.push_back(name);
+  for (const Edition& edition : draft.program.editions) {
+    if (edition.emitter == nullptr) continue;
+    for (const std::string& name : edition.emitter->problem())
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        const std::string guess = did_you_mean(name, known);
+        return draft.reader.error(
+            *draft.emitter_nodes.at(edition.language),
+            "emitter '{}' reads '{}': give it in [problem] or [let]{}", edition.emitter->name(), name,
+            guess.empty() && !known.empty() ? fmt::format(" (they have {})", join(known, ", ")) : guess);
+      }
   }
   return {};
 }

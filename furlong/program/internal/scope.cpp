@@ -1,6 +1,15 @@
 #include "furlong/program/internal/scope.h"
 
+#include <algorithm>
+
 namespace furlong::program::internal {
+
+bool same_problem(const lattice::Environment& a, const lattice::Environment& b) {
+  return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& entry) {
+           const auto found = b.find(entry.first);
+           return found != b.end() && found->second == entry.second;
+         });
+}
 
 lattice::Lookup Scope::lookup() {
   return [this](std::string_view name) { return find(name); };

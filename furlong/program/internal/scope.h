@@ -9,6 +9,9 @@
 
 namespace furlong::program::internal {
 
+/// Whether two problems have the same parameters and values.
+bool same_problem(const lattice::Environment& a, const lattice::Environment& b);
+
 /// Refers to what it is made of, which must outlive it. Derived values are worked out once and kept. Not
 /// thread safe.
 class Scope {
@@ -26,6 +29,8 @@ class Scope {
   Result<double> number(const lattice::Expression& expression, std::string_view what);
   /// Valid while the scope lives.
   lattice::Lookup lookup();
+  /// Why a name of [let] that the lookup was asked for has no value; null when none failed.
+  const Error* let_error() const { return derived_error_ ? &*derived_error_ : nullptr; }
 
  private:
   std::optional<lattice::Value> find(std::string_view name);

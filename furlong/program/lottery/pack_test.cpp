@@ -210,7 +210,8 @@ TEST(LotteryInputs, ComeFromRecipeAndVectors) {
     ASSERT_TRUE(inputs) << inputs.error().text();
     // The recipe, asked with the vector's inputs, gives the vector's outputs.
     std::vector<Bytes> expected(kArguments);
-    ASSERT_TRUE(instance.program().recipe->reference(inputs->problem, inputs->bytes, expected));
+    ASSERT_TRUE(
+        instance.program().recipe->reference(instance.program(), inputs->problem, inputs->bytes, expected));
     EXPECT_EQ(expected[kHashes], inputs->expected[kHashes]);
     EXPECT_EQ(expected[kHits], inputs->expected[kHits]);
   }
@@ -225,10 +226,10 @@ TEST(LotteryRecipe, NamesWhatIsWrong) {
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().text().find("16777216"), std::string::npos);
   std::vector<Bytes> expected;
-  EXPECT_FALSE(recipe->reference({}, std::vector<Bytes>(3), expected));
+  EXPECT_FALSE(recipe->reference(*demonstration_program(), {}, std::vector<Bytes>(3), expected));
   std::vector<Bytes> inputs(kArguments);
   inputs[kStart].resize(8), inputs[kCount].resize(2), inputs[kTarget].resize(8);
-  const Status short_count = recipe->reference({}, inputs, expected);
+  const Status short_count = recipe->reference(*demonstration_program(), {}, inputs, expected);
   ASSERT_FALSE(short_count);
   EXPECT_NE(short_count.error().text().find("'count'"), std::string::npos);
 }
@@ -238,7 +239,7 @@ TEST(LotteryRecipe, LeavesOtherHitBits) {
   std::vector<Bytes> inputs(kArguments), expected(kArguments);
   inputs[kStart] = Bytes(8), inputs[kCount] = {3, 0, 0, 0}, inputs[kTarget] = Bytes(8, 0xff);
   inputs[kHits] = {0, 0, 0, 0x80};
-  ASSERT_TRUE(recipe->reference({}, inputs, expected));
+  ASSERT_TRUE(recipe->reference(*demonstration_program(), {}, inputs, expected));
   EXPECT_EQ(expected[kHits], (Bytes{7, 0, 0, 0x80}));
 }
 
@@ -252,7 +253,8 @@ TEST(LotteryRecipe, MayBeAskedByManyThreads) {
   {
     std::vector<std::jthread> threads;
     for (auto& answer : answers)
-      threads.emplace_back([&] { (void)recipe->reference(inputs->problem, inputs->bytes, answer); });
+      threads.emplace_back(
+          [&] { (void)recipe->reference(instance.program(), inputs->problem, inputs->bytes, answer); });
   }
   for (const auto& answer : answers) {
     ASSERT_EQ(answer.size(), static_cast<std::size_t>(kArguments));

@@ -36,7 +36,7 @@ class LotteryRecipe : public Recipe {
     return fill_dataset(cache(), into, std::max(threads, 1), std::move(stop));
   }
 
-  Status reference(const lattice::Environment&, const std::vector<Bytes>& inputs,
+  Status reference(const Program&, const lattice::Environment&, const std::vector<Bytes>& inputs,
                    std::vector<Bytes>& expected) const override {
     if (inputs.size() != kArguments)
       return fail(Code::invalid, "the lottery has {} arguments, but {} were given",

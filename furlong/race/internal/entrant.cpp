@@ -16,9 +16,14 @@ Status describe(const program::Instance& instance, Entrant& entrant,
       launches.add_field(launch.entry)
           .add_field(fmt::format("{} {} {} | {} {} {} | {}", launch.grid[0], launch.grid[1], launch.grid[2],
                                  launch.block[0], launch.block[1], launch.block[2], launch.shared_bytes));
+      if (launch.once) launches.add_field("once");
       for (const std::size_t argument : launch.arguments) {
         launches.add_field(fmt::format("{}", argument));
         if (instance.program().arguments[argument].kind != program::ArgumentKind::scalar) continue;
+        if (const auto own = launch.scalars.find(argument); own != launch.scalars.end()) {
+          launches.add_field("own").add_field(as_text(own->second));
+          continue;
+        }
         // The same for every variant, and a random one differs from race to race.
         if (inputs->scalar_fixed[argument]) continue;
         FURLONG_TRY(const Bytes scalar, instance.scalar_bytes(argument, entrant.point, *inputs));
@@ -49,11 +54,16 @@ device::CompileRequest compile_request(const program::Instance& instance, const 
   return request;
 }
 
-Result<std::vector<device::Launch>> make_launches(const program::Instance& instance,
-                                                  const lattice::Point& point, device::Module& module,
-                                                  const Buffers& buffers, const program::RunInputs& inputs) {
+Status launch_all(device::Device& device, std::span<const device::Launch> launches) {
+  for (const device::Launch& launch : launches) FURLONG_CHECK(device.launch(launch));
+  return {};
+}
+
+Result<Pipeline> make_launches(const program::Instance& instance, const lattice::Point& point,
+                               device::Module& module, const Buffers& buffers,
+                               const program::RunInputs& inputs) {
   FURLONG_TRY(const std::vector<program::LaunchPlan> plans, instance.launches(point, inputs));
-  std::vector<device::Launch> launches;
+  Pipeline pipeline;
   for (const program::LaunchPlan& plan : plans) {
     device::Launch launch;
     launch.module = &module;
@@ -63,15 +73,15 @@ Result<std::vector<device::Launch>> make_launches(const program::Instance& insta
     launch.shared_bytes = plan.shared_bytes;
     for (const std::size_t argument : plan.arguments) {
       if (instance.program().arguments[argument].kind == program::ArgumentKind::scalar) {
-        FURLONG_TRY(Bytes bytes, instance.scalar_bytes(argument, point, inputs));
+        FURLONG_TRY(Bytes bytes, instance.scalar_bytes(plan, argument, point, inputs));
         launch.arguments.emplace_back(std::move(bytes));
       } else {
         launch.arguments.emplace_back(buffers.argument(argument));
       }
     }
-    launches.push_back(std::move(launch));
+    (plan.once ? pipeline.once : pipeline.launches).push_back(std::move(launch));
   }
-  return launches;
+  return pipeline;
 }
 
 std::uint64_t buffer_bytes(const program::Instance& instance, const lattice::Point& point,

@@ -11,6 +11,17 @@
 
 namespace furlong::race {
 
+/// The launches of a variant on certain inputs.
+struct Pipeline {
+  /// Make its layout of the inputs in scratch: run after the inputs are loaded and scratch is poisoned, and
+  /// again after anybody else wrote to scratch. Not timed.
+  std::vector<device::Launch> once;
+  std::vector<device::Launch> launches;
+};
+
+/// Enqueues the launches in order.
+Status launch_all(device::Device& device, std::span<const device::Launch> launches);
+
 struct Entrant {
   std::size_t index = 0;  ///< into Outcome::variants
   lattice::Point point;
@@ -22,7 +33,7 @@ struct Entrant {
   bool late = false;        ///< not compiled within the race's budget
   std::shared_ptr<device::Module> module;
   VariantOutcome* outcome = nullptr;
-  std::vector<device::Launch> timed;  ///< the pipeline that heats time
+  Pipeline timed;                     ///< what heats time
   double estimate_ms = 0;             ///< one pipeline
   double gate_ms = 0;                 ///< of its runs in the last gate, by the race's clock
   double gate_base_ms = 0;            ///< of base's runs on the same cases
@@ -41,9 +52,9 @@ device::CompileRequest compile_request(const program::Instance& instance, const 
                                        std::uint64_t shared_bytes);
 
 /// The pipeline of `point` on `inputs` with a module and the buffers.
-Result<std::vector<device::Launch>> make_launches(const program::Instance& instance,
-                                                  const lattice::Point& point, device::Module& module,
-                                                  const Buffers& buffers, const program::RunInputs& inputs);
+Result<Pipeline> make_launches(const program::Instance& instance, const lattice::Point& point,
+                               device::Module& module, const Buffers& buffers,
+                               const program::RunInputs& inputs);
 
 /// Bytes of the device buffers that a variant needs on these inputs (its own scratch).
 std::uint64_t buffer_bytes(const program::Instance& instance, const lattice::Point& point,

@@ -18,6 +18,7 @@ std::string Race::evidence() const {
   hasher.add_field("furlong gate 1").add(program.source_hash().bytes);
   hasher.add_field(
       fmt::format("{} {} {}", static_cast<int>(check.kind), check.bound, static_cast<int>(check.reference)));
+  if (check.bound_by_knob) hasher.add_field(check.bound_by_knob->text());
   hasher.add_field(check.file.string()).add_field(check.function).add_field(check.host_source);
   for (const auto& [name, data] : check.expected_data)
     if (data) hasher.add_field(name).add_field(as_text(data->bytes));
@@ -61,7 +62,8 @@ bool Race::device_answers() {
     FURLONG_TRY(const auto pipeline,
                 make_launches(instance_, entrants_[0].point, *entrants_[0].module, *buffers_, *timed));
     const InHand hand(context_, entrants_[0].name());
-    for (const device::Launch& launch : pipeline) FURLONG_CHECK(context_.device->launch(launch));
+    FURLONG_CHECK(launch_all(*context_.device, pipeline.once));
+    FURLONG_CHECK(launch_all(*context_.device, pipeline.launches));
     return context_.device->finish();
   };
   const bool answers = run_base().has_value();

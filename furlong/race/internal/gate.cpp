@@ -255,7 +255,7 @@ Status Gate::expect_from_base(const Asked& asked, Case& current, const std::vect
     FURLONG_CHECK(launch(base, current, current.expected));
     for (const std::size_t i : missing) {
       double ratio = 0;
-      FURLONG_CHECK_DOING(compare(i, current, ratio),
+      FURLONG_CHECK_DOING(compare(base.point, i, current, ratio),
                           "base leaves part of '{}' unwritten, or gives another answer when run again",
                           instance_.program().arguments[i].name);
     }
@@ -274,10 +274,11 @@ Status Gate::expect_from_base(const Asked& asked, Case& current, const std::vect
 Status Gate::launch(Entrant& entrant, const Case& current, const std::vector<Bytes>& known) {
   FURLONG_CHECK(buffers_->load(*current.inputs, current.id));
   FURLONG_CHECK(buffers_->poison(*current.inputs, known, poison_));
-  FURLONG_TRY(const std::vector<device::Launch> pipeline,
+  FURLONG_TRY(const Pipeline pipeline,
               make_launches(instance_, entrant.point, *entrant.module, *buffers_, *current.inputs));
   const InHand hand(context_, entrant.name());
-  for (const device::Launch& one : pipeline) FURLONG_CHECK(context_.device->launch(one));
+  FURLONG_CHECK(launch_all(*context_.device, pipeline.once));
+  FURLONG_CHECK(launch_all(*context_.device, pipeline.launches));
   return context_.device->finish();
 }
 
@@ -288,7 +289,7 @@ Status Gate::check(Entrant& entrant, const Case& current) {
   for (std::size_t i = 0; i < current.expected.size(); ++i) {
     if (!is_output(i) || current.expected[i].empty()) continue;
     double ratio = 0;
-    FURLONG_CHECK_DOING(compare(i, current, ratio), "'{}'", instance_.program().arguments[i].name);
+    FURLONG_CHECK_DOING(compare(entrant.point, i, current, ratio), "'{}'", instance_.program().arguments[i].name);
     worst = std::max(worst, ratio);
   }
   if (instance_.program().check.kind == program::CheckKind::tolerance)
@@ -296,7 +297,8 @@ Status Gate::check(Entrant& entrant, const Case& current) {
   return {};
 }
 
-Status Gate::compare(std::size_t argument, const Case& current, double& error_ratio) {
+Status Gate::compare(const lattice::Point& point, std::size_t argument, const Case& current,
+                     double& error_ratio) {
   const program::ArgumentSpec& spec = instance_.program().arguments[argument];
   const Bytes& want = current.expected[argument];
   if (want.size() != current.inputs->buffer_bytes[argument]) {
@@ -309,8 +311,12 @@ Status Gate::compare(std::size_t argument, const Case& current, double& error_ra
     FURLONG_TRY(const bool equal, buffers_->equals(argument, want));
     if (equal) return {};
   }
-  // At the timed size base and the variant may each be off by the bound, to opposite sides.
-  if (current.kind == Kind::timed && current.from_base[argument]) check.bound *= 2;
+  FURLONG_TRY(check.bound, instance_.bound(point));
+  // At the timed size base and the variant may each be off by its bound, to opposite sides.
+  if (current.kind == Kind::timed && current.from_base[argument]) {
+    FURLONG_TRY(const double of_base, instance_.bound(instance_.lattice().base()));
+    check.bound = std::min(check.bound + of_base, 1.0);
+  }
   FURLONG_TRY(const Bytes got, buffers_->read(argument, *current.inputs));
   FURLONG_CHECK(program::compare_output(check, spec, got, want, &error_ratio));
   if (tolerant) return {};

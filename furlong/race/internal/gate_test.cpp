@@ -163,7 +163,7 @@ class MixRecipe : public program::Recipe {
   std::string name() const override { return "mix"; }
   std::uint64_t dataset_bytes() const override { return 0; }
   Status build_dataset(std::span<std::uint8_t>, int, std::stop_token) const override { return {}; }
-  Status reference(const lattice::Environment&, const std::vector<Bytes>& inputs,
+  Status reference(const program::Program&, const lattice::Environment&, const std::vector<Bytes>& inputs,
                    std::vector<Bytes>& expected) const override {
     for (std::size_t i = 0; 4 * i < expected[1].size(); ++i)
       store_le<std::uint32_t>(&expected[1][4 * i], factor_ * load_le<std::uint32_t>(&inputs[0][4 * i]) +

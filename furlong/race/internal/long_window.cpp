@@ -16,6 +16,7 @@ Result<LongWindow> long_window(const Context& context, const Options& options, S
   const WindowPlan plan = plan_window(entrant.estimate_ms, entrant.estimate_ms,
                                       std::min(kSliceMs, 1e3 * seconds), options.cache == CacheState::hot);
   const Hold hold(context, sampler.pause_counter());
+  FURLONG_CHECK(sampler.lay_out(entrant));  // before the energy counter is read
   LongWindow window;
   double sum_ms = 0, count = 0;
   const double start_ms = context.clock->now_ms();

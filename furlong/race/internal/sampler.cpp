@@ -71,6 +71,7 @@ double Sampler::window_ms(const Entrant& entrant) const {
 
 Result<std::vector<double>> Sampler::window(Entrant& entrant, const WindowPlan& plan) {
   const Hold hold(context_, &paused_ms_);
+  FURLONG_CHECK(lay_out(entrant));
   return window_while_held(entrant, plan);
 }
 
@@ -83,11 +84,26 @@ double Sampler::hand_limit_s(const Entrant& entrant, const WindowPlan& plan) con
   return context_.hand_limit_s + launches * (10e-3 * entrant.estimate_ms + flush_s);
 }
 
+Status Sampler::lay_out(const Entrant& entrant) {
+  const std::pair now{&entrant, buffers_.scratch_epoch()};
+  // Whoever serves with these buffers may have done so since the device was held last.
+  const bool shared = context_.acquire && context_.kept != nullptr;
+  if (scratch_user_ == now && !shared) return {};
+  scratch_user_ = {nullptr, 0};
+  if (!entrant.timed.once.empty()) {
+    const InHand hand(context_, entrant.name());
+    FURLONG_CHECK(launch_all(*context_.device, entrant.timed.once));
+    FURLONG_CHECK(context_.device->finish());
+  }
+  scratch_user_ = now;
+  return {};
+}
+
 Result<std::vector<double>> Sampler::window_while_held(Entrant& entrant, const WindowPlan& plan) {
   // An accumulating kernel must not meet numbers that grew with every launch before it.
   if (inout_bytes_ > 0 && inout_bytes_ <= kRestoreEachWindow) FURLONG_CHECK(buffers_.restore(timed_));
   device::TimeRequest request;
-  request.pipeline = entrant.timed;
+  request.pipeline = entrant.timed.launches;
   request.batch = plan.batch;
   request.repeats = plan.repeats;
   request.flush = flush_.get();

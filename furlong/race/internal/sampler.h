@@ -57,8 +57,12 @@ class Sampler {
 
   /// One window of one variant: its samples, the first left out. Holds the device.
   Result<std::vector<double>> window(Entrant& entrant, const WindowPlan& plan);
-  /// The same for a caller that holds the device already, and counts the pause itself.
+  /// The same for a caller that holds the device already, has called lay_out() and counts the pause itself.
   Result<std::vector<double>> window_while_held(Entrant& entrant, const WindowPlan& plan);
+
+  /// Runs what a variant runs once when its inputs are loaded, unless nobody has touched scratch since it was
+  /// timed last. For a caller that has just begun to hold the device.
+  Status lay_out(const Entrant& entrant);
 
   /// What a window of a variant should take by its estimate.
   double window_ms(const Entrant& entrant) const;
@@ -77,6 +81,8 @@ class Sampler {
   std::size_t variants_;
   std::size_t inout_bytes_;
   std::unique_ptr<device::Buffer> flush_;
+  /// Who used scratch last, and Buffers::scratch_epoch() then.
+  std::pair<const Entrant*, std::uint64_t> scratch_user_{nullptr, 0};
   double base_estimate_ms_ = 1;
   double paused_ms_ = 0;
   std::optional<double> first_heat_ms_;
