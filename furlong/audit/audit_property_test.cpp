@@ -76,7 +76,7 @@ TEST(AuditProperty, WithEnoughRacesTheVerdictsAreTheTruth) {
     const Truth u8 = truth_of(kDecided[random.below(3)], regimes, random);
     Records records;
     for (std::size_t r = 0; r < regimes; ++r)
-      for (int i = 0; i < 4; ++i)
+      for (int i = 0; i < 8; ++i)
         records.push_back(noisy_race(static_cast<std::int64_t>(r), u2.percent[r], u8.percent[r], random));
     const Report report = audit(lattice, records, {});
     for (const auto& [value, truth] : {std::pair(2, &u2), std::pair(8, &u8)}) {

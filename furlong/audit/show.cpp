@@ -36,6 +36,13 @@ std::string claim_line(const lattice::Knob& knob, const ValueReport& value, cons
   return text + ")\n";
 }
 
+std::string fault_line(const RegimeEvidence& evidence, const Fault& fault) {
+  const bool said = fault.why.starts_with(fault.exit);  // "gate: element 3: ..."
+  return fmt::format("  {} failed in {} of {} races with {}: {}\n", one_line(fault.variant), fault.races,
+                     evidence.races, evidence.regime.text(),
+                     one_line(said ? fault.why : fault.exit + ": " + fault.why));
+}
+
 std::string knob_text(const lattice::Knob& knob, const KnobReport& report) {
   std::string text = fmt::format("\n{} (default {}): {}\n", knob.name, knob.values[knob.default_index].text(),
                                  report.summary);
@@ -43,10 +50,7 @@ std::string knob_text(const lattice::Knob& knob, const KnobReport& report) {
   for (const ValueReport& value : report.values) {
     text += fmt::format("  {}: {}\n", knob.values[value.value].text(), value.why);
     for (const RegimeEvidence& evidence : value.regimes)
-      for (const Fault& fault : evidence.faults)
-        text += fmt::format("  {} failed in {} of {} races with {}: {}: {}\n", one_line(fault.variant),
-                            fault.races, evidence.races, evidence.regime.text(), one_line(fault.exit),
-                            one_line(fault.why));
+      for (const Fault& fault : evidence.faults) text += fault_line(evidence, fault);
     for (const ClaimReport& claim : value.claims) text += claim_line(knob, value, claim);
   }
   return text;

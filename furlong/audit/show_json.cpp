@@ -8,9 +8,10 @@
 namespace furlong::audit {
 namespace {
 
-/// Percent of a log ratio; JSON has no infinity.
+/// Percent of a log ratio, to six decimals, so that all libraries of mathematics write the same; JSON has no
+/// infinity.
 Json percent(double log_ratio) {
-  const double value = 100 * std::expm1(log_ratio);
+  const double value = std::round(1e8 * std::expm1(log_ratio)) / 1e6;
   return std::isfinite(value) ? Json(value) : Json();
 }
 

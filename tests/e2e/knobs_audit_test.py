@@ -167,6 +167,10 @@ class KnobsAudit(Case):
         self.assertIn("| `optimise` (metal) | `speed`, `size` (osize) | `speed` |", run.stdout)
         self.assertNotIn("`warps`", run.stdout)
         self.assertIn("\n- one atomic a hit: ", run.stdout)
+        self.write("few.json", json.dumps({"ConfigurationSpace": {
+            "TuningParameters": [{"Name": "x", "Type": "int", "Values": "[1, 2]", "Default": 1}], "Conditions": []}}))
+        run = self.run_furlong("knobs", "show", "few.json", "--markdown")
+        self.assertEqual((run.returncode, "few.json: a T1 file has no trade-off table" in run.stderr), (2, True), run.stderr)
         run = self.run_furlong("knobs", "show", "lottery", "--markdown", "--json")
         self.assertEqual((run.returncode, "not both" in run.stderr), (2, True), run.stderr)
 
