@@ -118,9 +118,11 @@ std::vector<OptionSpec> options(std::vector<OptionSpec> own) {
 
 PositionalSpec program_positional() {
   return {.name = "PROGRAM",
-          .help = "A program file (.toml), a pack's folder, lottery, or a T1 file (.json).",
+          .help =
+              "A program file (.toml), a pack's folder, a shipped program's name (lottery, the default, "
+              "or gemv), or a T1 file (.json).",
           .required = false,
-          .choices = {"lottery"}};
+          .choices = shipped_names()};
 }
 
 Result<int> run_list(const Arguments& arguments) {
@@ -226,7 +228,7 @@ CommandSpec knobs_show_command() {
           .description = "",
           .positionals = {program_positional()},
           .options = options({}),
-          .examples = {{"furlong knobs show lottery --language cuda", ""}},
+          .examples = {{"furlong knobs show lottery --language cuda", ""}, {"furlong knobs show gemv", ""}},
           .run = run_show};
 }
 
