@@ -232,7 +232,7 @@ Problem gemv(std::int64_t n, std::int64_t k, std::int64_t batch) {
 Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k) { return {{"m", m}, {"n", n}, {"k", k}}; }
 
 TEST(LinearTextsOnHost, MatrixTimesVectorByEveryKnob) {
-  Runner("gemv", gemv(35, 1003, 1)).check("imma,char4,x8,f64,w4,u2,r2-s4");
+  Runner("gemv", gemv(35, 2003, 1)).check("imma,char4,x8,f64,w4,u2,r2-s4");
 }
 
 TEST(LinearTextsOnHost, MatrixTimesSeveralVectors) {
@@ -258,7 +258,7 @@ TEST(LinearTextsOnHost, SeveralCopies) {
 }
 
 TEST(LinearTextsOnHost, IntegerProductsOfEveryPrecision) {
-  Runner("gemm", gemm(48, 80, 96)).check("int64,dp4a,imma-basic,bf16-basic,fp16-basic");
+  Runner("gemm", gemm(48, 80, 96)).check("dp4a,imma-basic,bf16-basic,fp16-basic");
   Runner("gemm", gemm(128, 128, 192)).check("imma,fp16,imma-t64,bf16-t64-st3");
 }
 

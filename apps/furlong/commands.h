@@ -14,6 +14,7 @@ CommandSpec emit_command();
 CommandSpec knobs_list_command();
 CommandSpec knobs_show_command();
 CommandSpec knobs_lint_command();
+CommandSpec knobs_audit_command();
 CommandSpec pack_make_command();
 CommandSpec pack_show_command();
 CommandSpec pack_verify_command();
@@ -37,5 +38,6 @@ CommandSpec version_command();
 CommandSpec shard_job_command();   // hidden: a prefix's job, for its peak
 CommandSpec trial_command();       // hidden: the trial process of a race
 CommandSpec help_pages_command();  // hidden: writes docs/cli
+CommandSpec knobs_page_command();  // hidden: writes docs/knobs.md
 
 }  // namespace furlong::app

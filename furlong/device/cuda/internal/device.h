@@ -29,6 +29,8 @@ class CudaDevice : public Device {
   Result<std::vector<double>> time(const TimeRequest& request) override;
   MemoryInUse memory() const override { return {session_->used_bytes(), session_->limit_bytes()}; }
   void set_memory_limit(std::uint64_t bytes) override { session_->set_limit_bytes(bytes); }
+  /// What this device shares with its buffers and modules.
+  std::shared_ptr<Session> session() const { return session_; }
   Telemetry telemetry() override { return sensors_ ? sensors_->telemetry() : Telemetry(); }
   std::optional<double> occupancy(const Launch& launch) override;
   int compile_threads() const override { return 4; }
