@@ -9,6 +9,7 @@ const std::vector<CommandSpec>& commands() {
       doctor_command(),
       init_command(),
       export_command(),
+      emit_command(),
       knobs_list_command(),
       knobs_show_command(),
       knobs_lint_command(),

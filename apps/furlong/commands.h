@@ -10,6 +10,7 @@ CommandSpec devices_command();
 CommandSpec doctor_command();
 CommandSpec init_command();
 CommandSpec export_command();
+CommandSpec emit_command();
 CommandSpec knobs_list_command();
 CommandSpec knobs_show_command();
 CommandSpec knobs_lint_command();

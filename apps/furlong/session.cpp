@@ -12,6 +12,9 @@
 
 namespace furlong::app {
 
+// A list of its own: what is installed beside a binary does not change what its completion script says.
+std::vector<std::string> shipped_names() { return {"lottery", "gemv", "gemm", "gemm_real"}; }
+
 std::vector<OptionSpec> program_options() {
   return {
       {.name = "--problem",

@@ -11,7 +11,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from support import Case, FURLONG, GOOD_LOOP, SOURCE  # noqa: E402
 
-COMMANDS = ["race", "devices", "doctor", "init", "export", "knobs list", "knobs show", "knobs lint", "knobs audit", "pack make", "pack show",
+COMMANDS = ["race", "devices", "doctor", "init", "export", "emit", "knobs list", "knobs show", "knobs lint", "knobs audit", "pack make", "pack show",
             "pack verify", "pack sign", "pack keygen", "quarantine list", "quarantine clear", "completion", "version"]
 
 

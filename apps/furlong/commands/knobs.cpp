@@ -119,9 +119,11 @@ std::vector<OptionSpec> options(std::vector<OptionSpec> own) {
 
 PositionalSpec program_positional() {
   return {.name = "PROGRAM",
-          .help = "A program file (.toml), a pack's folder, lottery, or a T1 file (.json).",
+          .help =
+              "A program file (.toml), a pack's folder, a shipped program's name (lottery, the default, "
+              "or gemv), or a T1 file (.json).",
           .required = false,
-          .choices = {"lottery"}};
+          .choices = shipped_names()};
 }
 
 Result<int> run_list(const Arguments& arguments) {
@@ -242,6 +244,7 @@ CommandSpec knobs_show_command() {
                         .value_name = "",
                         .help = "The trade-off table in Markdown, for a page: the knobs of all languages."}}),
           .examples = {{"furlong knobs show lottery --language cuda", ""},
+                       {"furlong knobs show gemv", ""},
                        {"furlong knobs show my_kernel.toml --markdown", ""}},
           .run = run_show};
 }
