@@ -251,6 +251,25 @@ TEST(LinearEmitters, TheKernelFollowsShapeAndChip) {
   EXPECT_EQ(group->launches.back().shared_bytes, 4u * (128 + 128) * 128 + 1024);
 }
 
+// Who names a chip is told what it lacks; on the card at hand another kernel serves, and a note says so.
+TEST(LinearEmitters, APrecisionThatANamedChipLacksIsAnError) {
+  const auto named = make_gemm_emitter()->emit(lookup(gemm(1024, "bf16_hmma", "t4")));
+  ASSERT_FALSE(named);
+  EXPECT_EQ(named.error().code(), Code::invalid);
+  EXPECT_EQ(named.error().text(),
+            "t4 (sm_75) has no instruction for bf16_hmma: name another precision or chip");
+  Values present = gemm(1024, "bf16_hmma", "present");
+  for (const auto& [name, value] : {std::pair<const char*, lattice::Value>{"device.sm", 75},
+                                    {"device.vendor", "NVIDIA"},
+                                    {"device.memory_mib", 15'000},
+                                    {"device.multiprocessors", 40}})
+    present[name] = value;
+  const auto fallen = make_gemm_emitter()->emit(lookup(present));
+  ASSERT_TRUE(fallen) << message(fallen);
+  EXPECT_TRUE(fallen->fallback);
+  EXPECT_EQ(fallen->launches.back().entry, "gemm_plain");
+}
+
 TEST(LinearEmitters, SumsThatOverflowAreRefusedBeforeAnyText) {
   const auto made = make_gemm_emitter()->emit(
       lookup(with(with(gemm(1024, "int8_imma", "h200"), "operand_max", 128), "k", 131'072)));
