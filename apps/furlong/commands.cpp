@@ -9,9 +9,11 @@ const std::vector<CommandSpec>& commands() {
       doctor_command(),
       init_command(),
       export_command(),
+      emit_command(),
       knobs_list_command(),
       knobs_show_command(),
       knobs_lint_command(),
+      knobs_audit_command(),
       pack_make_command(),
       pack_show_command(),
       pack_verify_command(),
@@ -35,6 +37,7 @@ const std::vector<CommandSpec>& commands() {
       shard_job_command(),
       trial_command(),
       help_pages_command(),
+      knobs_page_command(),
   };
   return list;
 }

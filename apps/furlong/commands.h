@@ -10,9 +10,11 @@ CommandSpec devices_command();
 CommandSpec doctor_command();
 CommandSpec init_command();
 CommandSpec export_command();
+CommandSpec emit_command();
 CommandSpec knobs_list_command();
 CommandSpec knobs_show_command();
 CommandSpec knobs_lint_command();
+CommandSpec knobs_audit_command();
 CommandSpec pack_make_command();
 CommandSpec pack_show_command();
 CommandSpec pack_verify_command();
@@ -36,5 +38,6 @@ CommandSpec version_command();
 CommandSpec shard_job_command();   // hidden: a prefix's job, for its peak
 CommandSpec trial_command();       // hidden: the trial process of a race
 CommandSpec help_pages_command();  // hidden: writes docs/cli
+CommandSpec knobs_page_command();  // hidden: writes docs/knobs.md
 
 }  // namespace furlong::app

@@ -7,9 +7,13 @@
 #include "furlong/base/json.h"
 #include "furlong/base/os/paths.h"
 #include "furlong/base/text.h"
+#include "furlong/lattice/value_json.h"
 #include "furlong/select/select.h"
 
 namespace furlong::app {
+
+// A list of its own: what is installed beside a binary does not change what its completion script says.
+std::vector<std::string> shipped_names() { return {"lottery", "gemv", "gemm", "gemm_real"}; }
 
 std::vector<OptionSpec> program_options() {
   return {
@@ -134,13 +138,6 @@ Result<race::Quarantine> open_quarantine() {
 
 namespace {
 
-Json value_to_json(const lattice::Value& value) {
-  if (value.is_bool()) return *value.boolean();
-  if (value.is_integer()) return *value.integer();
-  if (value.is_float()) return *value.floating();
-  return *value.word();
-}
-
 Result<lattice::Value> value_from_json(const Json& json) {
   if (json.is_boolean()) return lattice::Value(json.get<bool>());
   if (json.is_number_integer()) return lattice::Value(json.get<std::int64_t>());
@@ -155,7 +152,7 @@ Json program_to_json(const program::ProgramRequest& request,
                      const std::vector<std::pair<std::string, lattice::Value>>& problem,
                      const std::string& language) {
   Json values = Json::object();
-  for (const auto& [name, value] : problem) values[name] = value_to_json(value);
+  for (const auto& [name, value] : problem) values[name] = lattice::value_json(value);
   return Json{{"what", request.what},
               {"epoch_seed", request.epoch_seed_hex},
               {"day", request.day},

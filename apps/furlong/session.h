@@ -18,6 +18,8 @@
 
 namespace furlong::app {
 
+/// The programs that are shipped, for completion.
+std::vector<std::string> shipped_names();
 /// Options that name a program, the same in race, knobs, pack make, export.
 std::vector<OptionSpec> program_options();
 /// The program named by the first positional and those options. Packs from elsewhere need a trusted signature

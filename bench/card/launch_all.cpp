@@ -105,17 +105,19 @@ class Launcher {
       FURLONG_CHECK(stage_.device().launch(launch));
     }
     FURLONG_CHECK(stage_.device().finish());
-    return compare();
+    return compare(point);
   }
 
   /// Against the outputs that are known; others only ran.
-  Status compare() {
+  Status compare(const lattice::Point& point) {
     const auto& arguments = instance_.program().arguments;
+    program::CheckSpec check = instance_.program().check;
+    FURLONG_TRY(check.bound, instance_.bound(point));
     for (std::size_t i = 0; i < arguments.size() && i < inputs_.expected.size(); ++i) {
       if (inputs_.expected[i].empty() || !buffers_[i]) continue;
       Bytes got(inputs_.expected[i].size());
       FURLONG_CHECK(buffers_[i]->read(0, got));
-      FURLONG_CHECK(compare_output(instance_.program().check, arguments[i], got, inputs_.expected[i]));
+      FURLONG_CHECK(compare_output(check, arguments[i], got, inputs_.expected[i]));
     }
     return {};
   }
@@ -128,11 +130,20 @@ class Launcher {
   std::vector<std::optional<Built>> modules_;
 };
 
+}  // namespace
+
+Result<int> launch_points(Stage& stage, const program::Instance& instance,
+                          std::vector<lattice::Point> points) {
+  Launcher launcher(stage, instance, std::move(points));
+  return launcher.run();
+}
+
+namespace {
+
 Status launch_program(Bench& bench, Stage& stage, const program::Instance& instance,
                       std::string_view variants, const std::string& name, int& all) {
   FURLONG_TRY(auto points, instance.select(variants));
-  Launcher launcher(stage, instance, std::move(points));
-  auto ran = launcher.run();
+  auto ran = launch_points(stage, instance, std::move(points));
   if (!ran) return std::move(ran).error().with(name);
   bench.row({name, {{"variants", *ran}}, "launched once"});
   say(fmt::format("{}: {} variants", name, *ran));

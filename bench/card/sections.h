@@ -18,5 +18,8 @@ Status compile_once(Bench& bench, Stage& stage);
 /// Compiles and launches every variant of the shipped programs once on small inputs, in buffers without guard
 /// zones: for compute-sanitizer.
 Status launch_all(Bench& bench, Stage& stage);
+/// The same for these points of one program; returns how many ran. An output that differs from a known one is
+/// `mismatch` and names the variant.
+Result<int> launch_points(Stage& stage, const program::Instance& instance, std::vector<lattice::Point> points);
 
 }  // namespace furlong::bench

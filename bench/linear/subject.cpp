@@ -30,6 +30,15 @@ Result<double> median_ms(device::Device& device, std::span<const device::Launch>
   return median(std::move(windows));
 }
 
+Result<program::Instance> linear_instance(
+    Stage& stage, const std::string& name,
+    const std::vector<std::pair<std::string, lattice::Value>>& problem) {
+  FURLONG_TRY(const auto where, repository_file("programs/linear/" + name + ".toml"));
+  FURLONG_TRY(auto program, program::load_program_file(where));
+  if (stage.on_card()) return stage.bind(std::move(program), problem);
+  return program::Instance::make(std::move(program), "cuda", problem, {});
+}
+
 Result<std::unique_ptr<Subject>> Subject::make(Stage& stage, const program::Instance& instance,
                                                const std::vector<std::string>& names) {
   std::unique_ptr<Subject> subject(new Subject(stage, instance));
@@ -42,7 +51,8 @@ Result<std::unique_ptr<Subject>> Subject::make(Stage& stage, const program::Inst
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     subject->buffers_.emplace_back();
     if (arguments[i].kind == program::ArgumentKind::scalar) continue;
-    FURLONG_TRY(subject->buffers_[i], stage.device().allocate(std::max<std::size_t>(subject->inputs_.buffer_bytes[i], 65536)));
+    FURLONG_TRY(subject->buffers_[i],
+                stage.device().allocate(std::max<std::size_t>(subject->inputs_.buffer_bytes[i], 65536)));
   }
   FURLONG_CHECK(subject->load(subject->inputs_));
   return subject;
@@ -56,8 +66,8 @@ Status Subject::load(const program::RunInputs& inputs) {
   return {};
 }
 
-Result<std::vector<device::Launch>> Subject::launches(const lattice::Point& point, const program::RunInputs& inputs,
-                                                      bool once) {
+Result<std::vector<device::Launch>> Subject::launches(const lattice::Point& point,
+                                                      const program::RunInputs& inputs, bool once) {
   FURLONG_TRY(const auto plans, instance_.launches(point, inputs));
   std::vector<device::Launch> made;
   for (const program::LaunchPlan& plan : plans) {
@@ -107,12 +117,14 @@ Result<double> Subject::time_ms(std::string_view without) {
 }
 
 Status Subject::check(const std::string& name) {
+  FURLONG_CHECK(prepare(name));
   FURLONG_TRY(const lattice::Point point, lattice::parse_variant(instance_.lattice(), name));
   FURLONG_TRY(const auto inputs, instance_.check_inputs(2, std::vector{point}));
   const auto& arguments = instance_.program().arguments;
-  for (std::size_t i = 0; i < buffers_.size(); ++i)
-    if (buffers_[i] != nullptr && buffers_[i]->size() < inputs.buffer_bytes[i])
-      FURLONG_TRY(buffers_[i], stage_.device().allocate(inputs.buffer_bytes[i]));
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i] == nullptr || buffers_[i]->size() >= inputs.buffer_bytes[i]) continue;
+    FURLONG_TRY(buffers_[i], stage_.device().allocate(inputs.buffer_bytes[i]));
+  }
   FURLONG_CHECK(load(inputs));
   for (const bool once : {true, false}) {
     FURLONG_TRY(const auto list, launches(point, inputs, once));

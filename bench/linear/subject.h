@@ -1,5 +1,6 @@
 #pragma once
-// One variant of a linear-algebra program on a card, with its inputs loaded and its layout made: what the bench times.
+// One variant of a linear-algebra program on a card, with its inputs loaded and its layout made: what the
+// bench times.
 
 #include <memory>
 #include <string>
@@ -16,12 +17,14 @@ class Subject {
   static Result<std::unique_ptr<Subject>> make(Stage& stage, const program::Instance& instance,
                                                const std::vector<std::string>& names);
 
-  /// Compiles a variant, makes its layout and runs it once. `invalid` where it does not compile or is not valid here.
+  /// Compiles a variant, makes its layout and runs it once. `invalid` where it does not compile or is not
+  /// valid here.
   Status prepare(const std::string& name);
-  /// Milliseconds of one pass of the prepared variant's launches whose entry is not `without` (all of them when it is
-  /// empty): the median of several windows, the first launch of each left out.
+  /// Milliseconds of one pass of the prepared variant's launches whose entry is not `without` (all of them
+  /// when it is empty): the median of several windows, the first launch of each left out.
   Result<double> time_ms(std::string_view without = {});
-  /// The prepared variant's outputs against the recipe's reference on the check's problem, not this one: `mismatch`.
+  /// The prepared variant's outputs against the recipe's reference on the check's problem, not this one:
+  /// `mismatch`.
   Status check(const std::string& name);
 
   device::Device& device() { return stage_.device(); }
@@ -34,7 +37,8 @@ class Subject {
  private:
   Subject(Stage& stage, const program::Instance& instance) : stage_(stage), instance_(instance) {}
   Status load(const program::RunInputs& inputs);
-  Result<std::vector<device::Launch>> launches(const lattice::Point& point, const program::RunInputs& inputs, bool once);
+  Result<std::vector<device::Launch>> launches(const lattice::Point& point, const program::RunInputs& inputs,
+                                               bool once);
 
   Stage& stage_;
   const program::Instance& instance_;
@@ -46,6 +50,11 @@ class Subject {
   std::vector<std::string> notes_;
   int registers_ = 0;
 };
+
+/// A shipped linear-algebra program bound to the device; on a host CPU, in a smoke run, its CUDA text through
+/// the shim.
+Result<program::Instance> linear_instance(Stage& stage, const std::string& name,
+                                          const std::vector<std::pair<std::string, lattice::Value>>& problem);
 
 /// Median time of a pipeline: batches long enough to be measured, windows enough to be believed.
 Result<double> median_ms(device::Device& device, std::span<const device::Launch> pipeline, bool smoke);

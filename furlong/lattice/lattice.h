@@ -25,6 +25,22 @@ enum class Applies {
 };
 std::string_view applies_name(Applies applies);
 
+/// What a value does beside the default, other knobs equal, by more than the threshold (ties: by less).
+enum class ClaimOutcome { wins, loses, ties };
+std::string_view claim_outcome_name(ClaimOutcome outcome);
+
+/// A part of a trade-off sentence that race records can contradict (furlong/audit).
+struct Claim {
+  std::size_t value = 0;  ///< index into the knob's values; not the default's
+  ClaimOutcome outcome = ClaimOutcome::wins;
+  std::string where;  ///< expression over class features and claim_facts(); empty: everywhere
+  int line = 0;       ///< in the program file, for messages
+};
+/// The device facts that `where` may name: those that race records tell.
+std::span<const std::string> claim_facts();
+/// `where` parsed; the constant True when it is empty.
+Result<Expression> claim_condition(const Claim& claim);
+
 struct Knob {
   std::string name;
   std::vector<Value> values;      ///< ordered; at least two
@@ -33,6 +49,7 @@ struct Knob {
   std::vector<Applies> applies;   ///< a knob may act in several ways (define and launch)
   std::string wins;               ///< regime where the aggressive value wins
   std::string loses;              ///< regime where it loses
+  std::vector<Claim> claims;      ///< those sentences, as far as a machine can check them
   std::string evidence;  ///< what produced the numbers in those sentences: a bench's name or a figure's place
   std::string requires_text;                   ///< precondition on device or problem; empty: none
   std::vector<std::string> languages;          ///< where it exists; empty: everywhere

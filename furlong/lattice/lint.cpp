@@ -98,6 +98,7 @@ class Linter {
     check_values(knob, where);
     check_tags(knob, where);
     check_sentences(knob, where);
+    for (std::size_t c = 0; c < knob.claims.size(); ++c) check_claim(knob, where, c);
     if (knob.applies.empty())
       add(where, "nothing says how it reaches the kernel; state define, option, launch, rewrite or emit",
           knob.line);
@@ -193,6 +194,44 @@ class Linter {
             fmt::format("'{}' states a number, and no evidence names the bench that produced it", name),
             knob.line);
   }
+
+  /// That it says something of this knob that records could tell, and that its side has a sentence.
+  void check_claim(const Knob& knob, const std::string& where, std::size_t c) {
+    const Claim& claim = knob.claims[c];
+    const int line = claim.line > 0 ? claim.line : knob.line;
+    if (claim.value >= knob.values.size()) {
+      add(where, fmt::format("a claim about value number {}, and there is none", claim.value), line);
+      return;
+    }
+    const std::string what = fmt::format("the claim that {} {}", knob.values[claim.value].literal(),
+                                         claim_outcome_name(claim.outcome));
+    if (claim.value == knob.default_index)
+      add(where, what + ": it is the default, which every other value is compared with", line);
+    if (claim.outcome == ClaimOutcome::wins && trim(knob.wins).empty())
+      add(where, what + ": 'wins' has no sentence that says so to people", line);
+    if (claim.outcome == ClaimOutcome::loses && trim(knob.loses).empty())
+      add(where, what + ": 'loses' has no sentence that says so to people", line);
+    for (std::size_t other = 0; other < c; ++other)
+      if (knob.claims[other].value == claim.value && knob.claims[other].outcome == claim.outcome &&
+          knob.claims[other].where == claim.where)
+        add(where, what + " stands twice; keep one", line);
+    const auto condition = claim_condition(claim);
+    if (!condition) {
+      add(where, fmt::format("{}: where: {}", what, condition.error().message()), line);
+      return;
+    }
+    const auto facts = claim_facts();
+    for (const auto& name : condition->variables()) {
+      const bool fact = name.starts_with("device.");
+      if (knob_named(name) || (fact && std::find(facts.begin(), facts.end(), name) == facts.end()))
+        add(where,
+            fmt::format("{}: where: column {}: '{}' is not told by race records{}", what,
+                        condition->column_of(name), name, fact ? did_you_mean(name, facts) : ""),
+            line);
+    }
+  }
+
+  bool knob_named(std::string_view name) const { return lattice_.knob(name) != nullptr; }
 
   void check_options(const Knob& knob, const std::string& where) {
     const bool option =

@@ -26,6 +26,9 @@ std::vector<Finding> lint(const Lattice& lattice, const LintOptions& options);
 
 /// knob, default, values, wins, loses, evidence, as a table for people and as JSON.
 std::string show_text(const Lattice& lattice);
+/// The trade-off table and the strictly-better list in Markdown, for pages: one row a knob. The same lattice
+/// gives the same bytes. `lattice` may hold the knobs of several languages.
+std::string show_markdown(const Lattice& lattice);
 Json show_json(const Lattice& lattice);
 
 }  // namespace furlong::lattice

@@ -349,5 +349,70 @@ TEST(Show, JsonHasTheMap) {
   EXPECT_EQ(json["catalogue"][2], "lb4-w4");
 }
 
+TEST(Lint, ClaimsSayWhatRecordsCanTell) {
+  Lattice lattice = clean();
+  const auto claim = [&](std::size_t value, ClaimOutcome outcome, std::string where) {
+    lattice = clean();
+    lattice.knobs[0].claims = {{value, outcome, std::move(where), 7}};
+    return lint(lattice, options());
+  };
+  EXPECT_THAT(claim(1, ClaimOutcome::wins, "n >= 16384 and device.sm >= 80"), IsEmpty());
+  EXPECT_THAT(claim(2, ClaimOutcome::loses, ""), IsEmpty()) << "everywhere";
+  EXPECT_THAT(all(claim(3, ClaimOutcome::wins, "")),
+              HasSubstr("a claim about value number 3, and there is none"));
+  EXPECT_THAT(all(claim(0, ClaimOutcome::wins, "")), HasSubstr("it is the default"));
+  EXPECT_THAT(all(claim(1, ClaimOutcome::wins, "n >=")), HasSubstr("the claim that 2 wins: where: column 5"));
+  EXPECT_THAT(all(claim(1, ClaimOutcome::ties, "device.warp == 32")), HasSubstr("'device.warp' is not told"));
+  EXPECT_THAT(all(claim(1, ClaimOutcome::ties, "warps == 2")), HasSubstr("'warps' is not told"));
+  EXPECT_EQ(claim(1, ClaimOutcome::wins, "n >=")[0].line, 7);
+  claim(1, ClaimOutcome::wins, "n > 1");
+  lattice.knobs[0].claims.push_back(lattice.knobs[0].claims[0]);
+  EXPECT_THAT(only(lattice), HasSubstr("the claim that 2 wins stands twice"));
+}
+
+TEST(Lint, AClaimHasASentenceOnItsSide) {
+  LintOptions user = options();
+  user.user_file = true;
+  Lattice lattice = clean();
+  lattice.knobs[0].wins = "";
+  lattice.knobs[0].claims = {{1, ClaimOutcome::wins, "n > 1", 0}};
+  EXPECT_THAT(all(lint(lattice, user)), HasSubstr("the claim that 2 wins: 'wins' has no sentence"));
+  lattice.knobs[0].claims = {{1, ClaimOutcome::loses, "n > 1", 0}};
+  EXPECT_THAT(lint(lattice, user), IsEmpty());
+  lattice.knobs[0].loses = "";
+  EXPECT_THAT(all(lint(lattice, user)), HasSubstr("the claim that 2 loses: 'loses' has no sentence"));
+}
+
+TEST(Show, JsonHasTheClaims) {
+  Lattice lattice = clean();
+  lattice.knobs[0].claims = {{2, ClaimOutcome::loses, "n <= 64", 0}};
+  EXPECT_EQ(json_line(show_json(lattice)["knobs"][0]["claims"]),
+            R"([{"value":8,"outcome":"loses","where":"n <= 64"}])");
+}
+
+TEST(Show, MarkdownIsOneRowAKnob) {
+  Lattice lattice = clean();
+  lattice.knobs[0].languages = {"cuda", "opencl"};
+  lattice.knobs[0].lossy = {2};
+  lattice.knobs[0].requires_text = "device.sm >= 80 | n == 2";
+  lattice.knobs[0].wins = "where a | b\nor <c> holds, by *12%*";
+  EXPECT_EQ(
+      show_markdown(lattice),
+      "| knob | values | default | wins | loses | evidence |\n"
+      "|---|---|---|---|---|---|\n"
+      "| `unroll` (cuda, opencl), needs `device.sm >= 80 \\| n == 2` | `1`, `2` (u2), `8` (u8, lossy) | `1` "
+      "| "
+      "where a \\| b or \\<c> holds, by \\*12%\\* | short loops: 12 more registers | bench unroll-registers "
+      "|\n"
+      "| `bounds` | `0`, `4` (lb4) | `0` | on bounds of the one kind | on bounds of the other kind |  |\n"
+      "| `warps` | `1`, `2` (w2), `4` (w4) | `1` | on warps of the one kind | on warps of the other kind |  "
+      "|\n"
+      "\n"
+      "Strictly better, so always applied and no knobs:\n"
+      "\n"
+      "- coalesced: one transaction instead of 32\n");
+  EXPECT_EQ(show_markdown(Lattice()), "No knobs.\n");
+}
+
 }  // namespace
 }  // namespace furlong::lattice

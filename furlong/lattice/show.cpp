@@ -3,42 +3,42 @@
 #include "furlong/base/json.h"
 #include "furlong/base/table.h"
 #include "furlong/base/text.h"
+#include "furlong/lattice/internal/show_words.h"
 #include "furlong/lattice/lint.h"
+#include "furlong/lattice/value_json.h"
 
 namespace furlong::lattice {
 namespace {
 
 std::string tag_of(const Knob& knob, std::size_t v) { return v < knob.tags.size() ? knob.tags[v] : ""; }
 
-std::string default_of(const Knob& knob) {
-  return knob.default_index < knob.values.size() ? knob.values[knob.default_index].text() : "";
-}
-
 /// "1, 2 (u2), bf16 (b16, lossy)".
 std::string values_of(const Knob& knob) {
   std::vector<std::string> parts;
   for (std::size_t v = 0; v < knob.values.size(); ++v) {
-    std::vector<std::string> notes;
-    if (!tag_of(knob, v).empty()) notes.push_back(tag_of(knob, v));
-    if (knob.lossy.contains(v)) notes.emplace_back("lossy");
-    if (knob.restricted.contains(v)) notes.emplace_back("by name only");
+    const auto notes = internal::value_notes(knob, v);
     parts.push_back(knob.values[v].text() + (notes.empty() ? "" : " (" + join(notes, ", ") + ")"));
   }
   return join(parts, ", ");
 }
 
-Json json_of(const Value& value) {
-  if (const auto* b = value.boolean()) return *b;
-  if (const auto* i = value.integer()) return *i;
-  if (const auto* d = value.floating()) return *d;
-  return *value.word();
+Json claims_json(const Knob& knob) {
+  Json claims = Json::array();
+  for (const Claim& claim : knob.claims) {
+    Json entry;
+    entry["value"] = claim.value < knob.values.size() ? value_json(knob.values[claim.value]) : Json();
+    entry["outcome"] = std::string(claim_outcome_name(claim.outcome));
+    entry["where"] = claim.where;
+    claims.push_back(std::move(entry));
+  }
+  return claims;
 }
 
 Json json_of(const Knob& knob) {
   Json values = Json::array();
   for (std::size_t v = 0; v < knob.values.size(); ++v) {
     Json entry;
-    entry["value"] = json_of(knob.values[v]);
+    entry["value"] = value_json(knob.values[v]);
     entry["tag"] = tag_of(knob, v);
     entry["lossy"] = knob.lossy.contains(v);
     entry["restricted"] = knob.restricted.contains(v);
@@ -51,12 +51,13 @@ Json json_of(const Knob& knob) {
   Json json;
   json["name"] = knob.name;
   json["default"] =
-      knob.default_index < knob.values.size() ? json_of(knob.values[knob.default_index]) : Json();
+      knob.default_index < knob.values.size() ? value_json(knob.values[knob.default_index]) : Json();
   json["values"] = std::move(values);
   json["applies"] = std::move(applies);
   json["wins"] = knob.wins;
   json["loses"] = knob.loses;
   json["evidence"] = knob.evidence;
+  json["claims"] = claims_json(knob);
   json["requires"] = knob.requires_text;
   json["languages"] = knob.languages;
   json["coupled"] = knob.coupled;
@@ -65,12 +66,24 @@ Json json_of(const Knob& knob) {
 
 }  // namespace
 
+std::string internal::default_text(const Knob& knob) {
+  return knob.default_index < knob.values.size() ? knob.values[knob.default_index].text() : "";
+}
+
+std::vector<std::string> internal::value_notes(const Knob& knob, std::size_t value) {
+  std::vector<std::string> notes;
+  if (!tag_of(knob, value).empty()) notes.push_back(tag_of(knob, value));
+  if (knob.lossy.contains(value)) notes.emplace_back("lossy");
+  if (knob.restricted.contains(value)) notes.emplace_back("by name only");
+  return notes;
+}
+
 std::string show_text(const Lattice& lattice) {
   Table table;
   for (const char* heading : {"knob", "default", "values", "wins", "loses", "evidence", "requires"})
     table.column(heading);
   for (const auto& knob : lattice.knobs)
-    table.row({knob.name, default_of(knob), values_of(knob), knob.wins, knob.loses, knob.evidence,
+    table.row({knob.name, internal::default_text(knob), values_of(knob), knob.wins, knob.loses, knob.evidence,
                knob.requires_text});
   std::string text = table.text();
   if (!lattice.constraints.empty()) text += "\nConstraints\n";

@@ -187,6 +187,8 @@ TEST(Emitters, SayWhatTheyResolved) {
   const auto plan = instance.plan(point_of(instance, "p3"));
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->notes, (std::vector<std::string>{"parts 3 is 2: there are no more elements"}));
+  EXPECT_TRUE(plan->fallback);
+  EXPECT_FALSE(instance.plan(point_of(instance, "p2"))->fallback);
 }
 
 TEST(Emitters, ErrorsNameTheVariant) {
@@ -288,8 +290,9 @@ TEST(Emitters, APackNamesThem) {
   ASSERT_TRUE(loaded) << loaded.error().text();
   EXPECT_EQ((*loaded)->source_hash(), (*program)->source_hash());
   EXPECT_EQ((*loaded)->edition("host")->emitter, emitters[0]);
-  EXPECT_EQ(message(load_pack(pack)),
-            (pack / "scale.toml").string() + ":5:11: there is no emitter 'test.scale'");
+  const std::string unknown = message(load_pack(pack));
+  EXPECT_TRUE(unknown.starts_with((pack / "scale.toml").string() + ":5:11: there is no emitter 'test.scale'"))
+      << unknown;
   // Another version of the emitter is told by what it makes.
   const std::vector<std::shared_ptr<const Emitter>> newer = {
       std::make_shared<ScaleEmitter>([](Emitted& emitted, std::int64_t) { emitted.source += "// 2\n"; })};

@@ -205,6 +205,7 @@ Result<VariantPlan> Instance::plan(const lattice::Point& point) const {
     plan.entries = internal::entries_of(*emitted);
     plan.source = std::move(emitted->source);
     plan.notes = std::move(emitted->notes);
+    plan.fallback = emitted->fallback;
   } else {
     auto source = apply_rewrites(edition_->source, rewrites);
     if (!source) return Error(std::move(source).error()).with(plan.name);

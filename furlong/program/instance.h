@@ -22,6 +22,7 @@ struct VariantPlan {
   std::vector<std::string> options;
   std::vector<std::filesystem::path> include_folders;
   std::vector<std::string> notes;  ///< of an emitter: what it resolved or could not do as asked
+  bool fallback = false;           ///< one of the notes tells of something that could not be done as asked
   /// Digest of (source, entries, defines, options): the key of quarantine and caches.
   Digest source_hash;
 };

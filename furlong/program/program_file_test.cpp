@@ -48,6 +48,51 @@ INSTANTIATE_TEST_SUITE_P(
                 "languages"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Claims, Mistakes,
+    ::testing::Values(
+        Mistake{"define = \"UNROLL\"", "define = \"UNROLL\"\nclaims = 3",
+                "add.toml:57:10: claims of knob 'unroll' must be an array, not an integer"},
+        Mistake{"define = \"UNROLL\"", "define = \"UNROLL\"\nclaims = [{ value = 3, outcome = \"wins\" }]",
+                "add.toml:57:21: a claim of knob 'unroll': 3 is none of the knob's values"},
+        Mistake{
+            "define = \"UNROLL\"", "define = \"UNROLL\"\nclaims = [{ value = 1, outcome = \"wins\" }]",
+            "add.toml:57:21: a claim of knob 'unroll': 1 is the default, which the others are compared with"},
+        Mistake{"define = \"UNROLL\"", "define = \"UNROLL\"\nclaims = [{ value = 2, outcome = \"win\" }]",
+                "add.toml:57:34: outcome of a claim of knob 'unroll' cannot be 'win', did you mean 'wins'?"},
+        Mistake{
+            "define = \"UNROLL\"",
+            "define = \"UNROLL\"\nclaims = [{ value = 2, outcome = \"wins\", where = \"block > 2\" }]",
+            "add.toml:57:51: where of a claim of knob 'unroll': 'block' is neither a feature in [class] nor "
+            "a "
+            "device fact that race records tell; it can be device.arch, device.backend, device.memory_mib, "
+            "device.multiprocessors, device.sm or device.vendor"},
+        Mistake{"define = \"UNROLL\"",
+                "define = \"UNROLL\"\nclaims = [{ value = 2, outcome = \"wins\", if = 1 }]",
+                "add.toml:57:42: unknown key 'if' in a claim of knob 'unroll'; it can be value, outcome or "
+                "where"}));
+
+TEST(ProgramFile, ReadsClaims) {
+  const auto program = read(with("define = \"UNROLL\"",
+                                 "define = \"UNROLL\"\nclaims = [{ value = 2, outcome = \"loses\", where = "
+                                 "\"big == 1 and device.sm >= 80\" },\n"
+                                 "  { value = 2, outcome = \"ties\" }]") +
+                            "\n[class]\nbig = \"n > 4096\"\n");
+  ASSERT_TRUE(program) << program.error().text();
+  const lattice::Knob* knob = (*program)->editions[0].lattice.knob("unroll");
+  ASSERT_NE(knob, nullptr);
+  ASSERT_EQ(knob->claims.size(), 2u);
+  EXPECT_EQ(knob->claims[0].value, 1u);
+  EXPECT_EQ(knob->claims[0].outcome, lattice::ClaimOutcome::loses);
+  EXPECT_EQ(knob->claims[0].where, "big == 1 and device.sm >= 80");
+  EXPECT_EQ(knob->claims[1].outcome, lattice::ClaimOutcome::ties);
+  EXPECT_EQ(knob->claims[1].where, "");
+  EXPECT_GT(knob->claims[0].line, 0);
+  const auto bare = read(std::string(kProgram) + "\n[class]\nbig = \"n > 4096\"\n");
+  ASSERT_TRUE(bare) << bare.error().text();
+  EXPECT_EQ((*program)->source_hash(), (*bare)->source_hash()) << "a claim decides nothing that runs";
+}
+
+INSTANTIATE_TEST_SUITE_P(
     WrongTypes, Mistakes,
     ::testing::Values(
         Mistake{"name = \"add\"", "name = 3",
@@ -62,7 +107,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{
             "grid = \"ceil_div(n, threads)\"", "grid = { x = 1 }",
             "add.toml:18:8: grid of kernel 'add' must be a number or an expression in quotes, not a table"},
-        Mistake{"bound = 1e-6", "bound = \"small\"", "add.toml:40:10: bound: 'small' is not defined; it can be block, unroll, n, scale, threads, device.sm, "
+        Mistake{"bound = 1e-6", "bound = \"small\"",
+                "add.toml:40:10: bound: 'small' is not defined; it can be block, unroll, n, scale, threads, "
+                "device.sm, "
                 "device.max_threads, device.warp, device.shared_bytes, device.arch, device.multiprocessors, "
                 "device.memory_mib, device.vendor or device.backend"},
         Mistake{"[work]\n", "[[work]]\n", "add.toml:42:1: [work] must be a table, not an array"},

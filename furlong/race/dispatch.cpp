@@ -7,18 +7,12 @@
 #include "furlong/base/json_object.h"
 #include "furlong/base/table.h"
 #include "furlong/base/text.h"
+#include "furlong/lattice/value_json.h"
 
 namespace furlong::race {
 namespace {
 
 constexpr int kSchema = 1;
-
-Json value_json(const lattice::Value& value) {
-  if (value.boolean() != nullptr) return *value.boolean();
-  if (value.integer() != nullptr) return *value.integer();
-  if (value.floating() != nullptr) return *value.floating();
-  return value.text();
-}
 
 Result<lattice::Value> value_of(const Json& json, const std::string& where) {
   if (json.is_boolean()) return lattice::Value(json.get<bool>());
@@ -142,7 +136,7 @@ Json DispatchTable::json() const {
   Json rows = Json::array();
   for (const DispatchRow& row : rows_) {
     Json problem = Json::object(), gains = Json::object();
-    for (const auto& [name, value] : row.problem) problem[name] = value_json(value);
+    for (const auto& [name, value] : row.problem) problem[name] = lattice::value_json(value);
     for (const auto& [name, gain] : row.gains) gains[name] = gain;
     rows.push_back({{"problem", std::move(problem)},
                     {"variant", row.variant},

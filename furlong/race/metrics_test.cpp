@@ -95,6 +95,8 @@ TEST(Energy, FindsWhoNeedsTheLeastPerUnit) {
   const Outcome outcome = stage.outcome("u2,u4");
   EXPECT_EQ(winner_of(outcome), "u4") << outcome.sentence;
   EXPECT_EQ(outcome.metric, Metric::energy);
+  EXPECT_EQ(make_record(*stage.instance, outcome).metric, "energy")
+      << "its gains are of another thing than rate";
   EXPECT_NE(outcome.sentence.find("work per joule"), std::string::npos) << outcome.sentence;
   ASSERT_TRUE(variant(outcome, "base").energy_j_per_unit);
   ASSERT_TRUE(variant(outcome, "u4").energy_j_per_unit);

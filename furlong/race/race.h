@@ -91,6 +91,10 @@ struct VariantOutcome {
   std::string ceiling;
 };
 
+/// Whether it is out only because the budget ended: nothing is wrong with it. The outcome has no word of its
+/// own for that; the end of the reason says it (race_test.py holds both to each other).
+bool had_no_time(const VariantOutcome& variant);
+
 /// One heat as measured. In a race for energy the finalists' heats have energy_j_per_unit; in a classic race
 /// a heat is a round.
 struct HeatRecord {

@@ -107,6 +107,9 @@ TEST(Race, SharesTheResultOfIdenticalCode) {
   EXPECT_EQ(variant(outcome, "lazy").exit, Exit::duplicate);
   EXPECT_EQ(variant(outcome, "lazy").same_code_as, "base");
   EXPECT_EQ(variant(outcome, "u2-lazy").same_code_as, "u2");
+  const record::RaceRecord record = make_record(*stage.instance, outcome);
+  EXPECT_EQ(record.find("u2-lazy")->detail.same_code_as, "u2");
+  EXPECT_EQ(record.find("u2-lazy")->detail.exit, "duplicate");
   EXPECT_EQ(variant(outcome, "u2-lazy").rate, variant(outcome, "u2").rate);
   EXPECT_EQ(winner_of(outcome), "u2");
   EXPECT_EQ(stage.launches["u2-lazy"], 0) << "it was run although u2 is the same";
@@ -221,6 +224,7 @@ TEST(Race, GatesAndRacesAsManyAsTheBudgetHolds) {
   EXPECT_TRUE(variant(outcome, "u4").gated);
   EXPECT_EQ(variant(outcome, "u8-c512").exit, Exit::gate);
   EXPECT_EQ(variant(outcome, "u8-c512").why, "not gated: budget");
+  EXPECT_EQ(make_record(*stage.instance, outcome).find("u8-c512")->detail.exit, "budget") << "no fault";
   EXPECT_EQ(stage.launches["u8-c512"], 0);
   EXPECT_LE(counted_s(outcome), 12);
 }

@@ -4,6 +4,7 @@
 
 #include "furlong/base/hash.h"
 #include "furlong/base/json.h"
+#include "furlong/lattice/value_json.h"
 #include "furlong/race/race.h"
 #include "furlong/record/race_line.h"
 
@@ -64,6 +65,12 @@ record::VariantDetail detail_of(const VariantOutcome& variant, const Outcome& ou
   if (variant.kernel.compile_ms > 0) detail.compile_ms = variant.kernel.compile_ms;
   detail.power_w = variant.power_w;
   detail.out = variant.why;
+  if (had_no_time(variant)) {
+    detail.exit = "budget";
+  } else if (variant.exit != Exit::none) {
+    detail.exit = exit_name(variant.exit);
+  }
+  detail.same_code_as = variant.same_code_as;
   return detail;
 }
 
@@ -125,18 +132,11 @@ Json heat_json(const HeatRecord& heat) {
   return object;
 }
 
-Json value_json(const lattice::Value& value) {
-  if (value.boolean() != nullptr) return *value.boolean();
-  if (value.integer() != nullptr) return *value.integer();
-  if (value.floating() != nullptr) return *value.floating();
-  return value.text();
-}
-
 Json knobs_json(const program::Instance& instance, const lattice::Point& point) {
   Json object = Json::object();
   const auto& knobs = instance.lattice().knobs;
   for (std::size_t k = 0; k < knobs.size() && k < point.indices.size(); ++k)
-    object[knobs[k].name] = value_json(knobs[k].values[point.indices[k]]);
+    object[knobs[k].name] = lattice::value_json(knobs[k].values[point.indices[k]]);
   return object;
 }
 
@@ -187,7 +187,7 @@ Json problem_json(const program::Instance& instance) {
   for (const auto& [name, unused] : instance.program().problem) {
     const auto found = instance.problem().find(name);
     if (found == instance.problem().end()) continue;
-    object[name] = value_json(found->second);
+    object[name] = lattice::value_json(found->second);
   }
   return object;
 }
@@ -220,6 +220,8 @@ Json device_json(const device::Facts& facts) {
 
 }  // namespace
 
+bool had_no_time(const VariantOutcome& variant) { return variant.why.ends_with("budget"); }
+
 record::RaceRecord make_record(const program::Instance& instance, const Outcome& outcome) {
   const program::Program& program = instance.program();
   const device::Facts& device = outcome.device;
@@ -242,11 +244,13 @@ record::RaceRecord make_record(const program::Instance& instance, const Outcome&
   record.compiler = device.compiler;
   record.arch = device.silicon.arch;
   record.program = program.name;
+  record.language = instance.edition().language;
   record.source = program.source_hash().hex();
   record.epoch = program.epoch;
   for (const auto& [name, value] : instance.class_values())
     record.program_class.emplace_back(name, lattice::Value(value));
   record.unit = program.work.rate_unit;
+  if (outcome.metric == Metric::energy) record.metric = "energy";
   for (std::size_t i = 0; i < outcome.variants.size(); ++i) {
     const VariantOutcome& variant = outcome.variants[i];
     record::RacedVariant raced;

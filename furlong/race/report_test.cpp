@@ -43,6 +43,11 @@ TEST_F(Raced, MakesARecordThatReadsBack) {
   ASSERT_NE(broken, nullptr);
   EXPECT_FALSE(broken->rate);
   EXPECT_FALSE(broken->detail.out.empty());
+  EXPECT_EQ(broken->detail.exit, "compile");
+  EXPECT_EQ(record.find("c64")->detail.exit, "eliminated");
+  EXPECT_EQ(record.find("u2")->detail.exit, "") << "it stayed";
+  EXPECT_EQ(record.language, stage.instance->edition().language);
+  EXPECT_EQ(record.metric, "") << "the rate";
   EXPECT_EQ(record.find("u2")->detail.regs, 40);
   EXPECT_EQ(record.find("u2")->detail.error, 0) << "exact";
   EXPECT_EQ(record.slot.size(), 16u);

@@ -78,6 +78,10 @@ struct VariantDetail {
   std::optional<double> compile_ms;
   std::optional<double> power_w;  ///< mean while it ran
   std::string out;                ///< why it left the race; empty: it stayed
+  /// Where it left: "compile", "trial", "gate", "launch", "quarantined" (faults), "eliminated" (timed, and
+  /// slower), "duplicate" (of same_code_as), "budget" (it had no turn). Empty: it stayed, or not stated.
+  std::string exit;
+  std::string same_code_as;  ///< the variant with identical machine code that was timed for both
   std::string extra;
   bool operator==(const VariantDetail&) const = default;
 };
@@ -107,10 +111,12 @@ struct RaceRecord {
   std::string compiler;
   std::string arch;
   std::string program;
+  std::string language;                ///< of the kernel text: "cuda"; empty in old records
   std::string source;                  ///< content hash of the program's source or pack
   std::string epoch;                   ///< 16 hexadecimal digits; empty: the program has none
   ProgramClass program_class;          ///< `class`
   std::string unit;                    ///< of every rate; empty in old records
+  std::string metric;                  ///< of every gain: "energy" (work per joule); empty: the rate
   std::vector<RacedVariant> variants;  ///< base first, in the order raced; written as `variants` and `detail`
   std::optional<double> ceiling;       ///< the rate that the card's measured ceilings allow
   std::string winner;                  ///< name; empty: none (base failed its gate)

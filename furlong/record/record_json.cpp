@@ -46,6 +46,8 @@ Json detail_to_json(const VariantDetail& detail) {
   put(object, "compile_ms", detail.compile_ms);
   put(object, "power_w", detail.power_w);
   put(object, "out", detail.out);
+  put(object, "exit", detail.exit);
+  put(object, "same_code_as", detail.same_code_as);
   add_unknown(object, detail.extra);
   return object;
 }
@@ -65,10 +67,12 @@ void put_identity(Json& object, const RaceRecord& record) {
   put(object, "compiler", record.compiler);
   put(object, "arch", record.arch);
   object["program"] = record.program;
+  put(object, "language", record.language);
   put(object, "source", record.source);
   put(object, "epoch", record.epoch);
   object["class"] = class_to_json(record.program_class);
   put(object, "unit", record.unit);
+  put(object, "metric", record.metric);
 }
 
 void put_variants(Json& object, const RaceRecord& record) {
@@ -137,6 +141,8 @@ Result<VariantDetail> read_detail(const Json& json, std::string where) {
   object.number("compile_ms", detail.compile_ms, 0);
   object.number("power_w", detail.power_w, 0);
   object.text("out", detail.out);
+  object.text("exit", detail.exit);
+  object.text("same_code_as", detail.same_code_as);
   FURLONG_CHECK(object.status());
   detail.extra = object.unknown();
   return detail;
@@ -190,6 +196,7 @@ void read_identity(JsonObject& object, RaceRecord& record) {
   object.text("compiler", record.compiler);
   object.text("arch", record.arch);
   object.text("program", record.program);
+  object.text("language", record.language);
   object.text("source", record.source);
   object.text("epoch", record.epoch);
   if (!record.epoch.empty() &&
@@ -197,6 +204,7 @@ void read_identity(JsonObject& object, RaceRecord& record) {
     object.keep(fail(Code::invalid, "{} is '{}': must be 16 lower-case hexadecimal digits",
                      object.path("epoch"), record.epoch.substr(0, 64)));
   object.text("unit", record.unit);
+  object.text("metric", record.metric);
 }
 
 void read_outcome(JsonObject& object, RaceRecord& record) {

@@ -47,7 +47,7 @@ TEST(RaceRecord, EveryKeyOfTheGoldenRecordStandsInThePage) {
   for (const auto& [key, unused] : json.items()) EXPECT_THAT(page, HasSubstr("`" + key + "`"));
   for (const auto& [key, unused] : json["silicon"].items()) EXPECT_THAT(page, HasSubstr("`" + key + "`"));
   for (const char* key : {"gain_pct", "ci", "heats", "regs", "spills", "shared_bytes", "warps", "memory_mib",
-                          "error", "compile_ms", "power_w", "out"})
+                          "error", "compile_ms", "power_w", "out", "exit", "same_code_as"})
     EXPECT_THAT(page, HasSubstr("`" + std::string(key) + "`"));
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "furlong/base/architecture.h"
 #include "furlong/base/text.h"
 #include "furlong/select/internal/loss.h"
 #include "furlong/select/internal/nearest.h"
@@ -217,14 +218,11 @@ Result<Selection> select(std::shared_ptr<const program::Program> program, const 
 }
 
 lattice::Environment expression_facts(const device::Facts& facts) {
-  std::int64_t sm = 0;
-  if (facts.silicon.arch.starts_with("sm_"))
-    if (const auto parsed = parse_integer(std::string_view(facts.silicon.arch).substr(3))) sm = *parsed;
   return {
       {"device.backend", lattice::Value(facts.backend)},
       {"device.vendor", lattice::Value(facts.silicon.vendor)},
       {"device.arch", lattice::Value(facts.silicon.arch)},
-      {"device.sm", lattice::Value(sm)},
+      {"device.sm", lattice::Value(compute_capability(facts.silicon.arch))},
       {"device.warp", lattice::Value(facts.warp)},
       {"device.max_threads", lattice::Value(facts.max_threads_per_block)},
       {"device.shared_bytes", lattice::Value(static_cast<std::int64_t>(facts.max_shared_bytes))},

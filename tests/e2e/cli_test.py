@@ -11,7 +11,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from support import Case, FURLONG, GOOD_LOOP, SOURCE  # noqa: E402
 
-COMMANDS = ["race", "devices", "doctor", "init", "export", "knobs list", "knobs show", "knobs lint", "pack make", "pack show",
+COMMANDS = ["race", "devices", "doctor", "init", "export", "emit", "knobs list", "knobs show", "knobs lint", "knobs audit", "pack make", "pack show",
             "pack verify", "pack sign", "pack keygen", "quarantine list", "quarantine clear", "completion", "version"]
 
 
@@ -144,7 +144,7 @@ class Cli(Case):
             self.assertEqual(subprocess.run(["zsh", "-n"], input=zsh, text=True).returncode, 0)
         if shutil.which("fish"):
             environment = {**self.environment, "HOME": self.folder}
-            for line, wanted in (("furlong race --cache ", ["cold", "hot"]), ("furlong knobs ", ["lint", "list", "show"]),
+            for line, wanted in (("furlong race --cache ", ["cold", "hot"]), ("furlong knobs ", ["audit", "lint", "list", "show"]),
                                  ("furlong completion ", ["bash", "fish", "zsh"]), ("furlong race --report ", ["some.file"])):
                 run = subprocess.run(["fish", "-c", f"{fish}\ncomplete -C '{line}'"], text=True, capture_output=True, cwd=self.folder,
                                      env=environment)

@@ -1,5 +1,6 @@
 #include "apps/furlong/backends.h"
 #include "apps/furlong/commands.h"
+#include "apps/furlong/knobs_page.h"
 #include "apps/furlong/session.h"
 #include "furlong/base/json.h"
 #include "furlong/base/table.h"
@@ -41,7 +42,7 @@ Result<lattice::Environment> facts_for(const Arguments& arguments) {
   generic.backend = "cuda";
   generic.warp = 32;
   generic.max_threads_per_block = 1024;
-  generic.max_shared_bytes = 48 << 10;
+  generic.max_shared_bytes = 227 << 10;  // of a block that asks for it
   generic.silicon.multiprocessors = 1;
   generic.silicon.memory_bytes = 16ull << 30;
   return device_facts(generic);
@@ -118,9 +119,11 @@ std::vector<OptionSpec> options(std::vector<OptionSpec> own) {
 
 PositionalSpec program_positional() {
   return {.name = "PROGRAM",
-          .help = "A program file (.toml), a pack's folder, lottery, or a T1 file (.json).",
+          .help =
+              "A program file (.toml), a pack's folder, a shipped program's name (lottery, the default, "
+              "or gemv), or a T1 file (.json).",
           .required = false,
-          .choices = {"lottery"}};
+          .choices = shipped_names()};
 }
 
 Result<int> run_list(const Arguments& arguments) {
@@ -157,8 +160,19 @@ Result<int> run_list(const Arguments& arguments) {
   return exit_ok;
 }
 
+/// A T1 file has no sentences to print.
+Result<int> show_markdown(const Arguments& arguments, const Opened& opened) {
+  if (arguments.flag("--json")) return fail(Code::invalid, "knobs show: --markdown or --json, not both");
+  if (!opened.program)
+    return fail(Code::invalid, "{}: a T1 file has no trade-off table; --markdown is for programs",
+                opened.place);
+  print_out(program_markdown(*opened.program, arguments.value("--language")));
+  return exit_ok;
+}
+
 Result<int> run_show(const Arguments& arguments) {
   FURLONG_TRY(const auto opened, open(arguments));
+  if (arguments.flag("--markdown")) return show_markdown(arguments, opened);
   Json out = Json::array();
   for (const auto& edition : opened.editions) {
     if (arguments.flag("--json")) {
@@ -225,8 +239,13 @@ CommandSpec knobs_show_command() {
               "loses.",
           .description = "",
           .positionals = {program_positional()},
-          .options = options({}),
-          .examples = {{"furlong knobs show lottery --language cuda", ""}},
+          .options =
+              options({{.name = "--markdown",
+                        .value_name = "",
+                        .help = "The trade-off table in Markdown, for a page: the knobs of all languages."}}),
+          .examples = {{"furlong knobs show lottery --language cuda", ""},
+                       {"furlong knobs show gemv", ""},
+                       {"furlong knobs show my_kernel.toml --markdown", ""}},
           .run = run_show};
 }
 

@@ -15,7 +15,9 @@ namespace fs = std::filesystem;
 Result<program::PackContents> make_contents(const Arguments& arguments) {
   FURLONG_TRY(const auto request, program_request(arguments));
   if (request.what != "lottery") {
-    FURLONG_TRY(const auto program, as_input(program::load_program_file(request.what)));
+    FURLONG_TRY(const auto program,
+                as_input(program::is_shipped(request) ? program::open_program(request)
+                                                      : program::load_program_file(request.what)));
     return program::freeze_program(*program);
   }
   program::lottery::Parameters parameters;
@@ -157,8 +159,8 @@ CommandSpec pack_make_command() {
               "The same inputs give the same bytes. Every file is verified against the hash before a race "
               "uses it.",
           .positionals = {{.name = "PROGRAM",
-                           .help = "lottery, or a program file (.toml).",
-                           .choices = {"lottery"}}},
+                           .help = "A program file (.toml), or a shipped program's name (lottery, gemv).",
+                           .choices = shipped_names()}},
           .options = options,
           .examples = {{"furlong pack make lottery --epoch-seed 00…ff --day 3 --out pack", ""},
                        {"furlong pack make my_kernel.toml --out my_pack", ""}},

@@ -542,11 +542,13 @@ CommandSpec race_command() {
               "or nothing could be "
               "timed; 4: no device.",
           .positionals = {{.name = "PROGRAM",
-                           .help = "A program file (.toml), a pack's folder, or lottery (the default).",
+                           .help = "A program file (.toml), a pack's folder, or a shipped program's name "
+                                   "(lottery, the default, or gemv).",
                            .required = false,
-                           .choices = {"lottery"}}},
+                           .choices = shipped_names()}},
           .options = options,
           .examples = {{"furlong race lottery --device opencl:0", ""},
+                       {"furlong race gemv --device cuda:0 --problem n=28672,k=8192", ""},
                        {"furlong race my_kernel.toml --report race.html --explain", ""},
                        {"furlong race my_kernel.toml --sizes n=1024,65536,1048576 --json race.json", ""},
                        {"furlong race pack --variants u2,u8 --race-budget-s 30", ""}},

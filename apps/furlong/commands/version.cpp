@@ -2,6 +2,7 @@
 
 #include "apps/furlong/backends.h"
 #include "apps/furlong/commands.h"
+#include "apps/furlong/knobs_page.h"
 #include "apps/furlong/session.h"
 #include "furlong/base/json.h"
 #include "furlong/base/os/file.h"
@@ -68,6 +69,26 @@ CommandSpec help_pages_command() {
               index += fmt::format("- [furlong {}]({}): {}\n", command.name, file, command.summary);
             }
             FURLONG_CHECK(system_files().write_atomic(folder / "README.md", index));
+            return exit_ok;
+          }};
+}
+
+CommandSpec knobs_page_command() {
+  return {.name = "knobs-page",
+          .summary = "Write docs/knobs.md from the program files that ship.",
+          .description = "",
+          .positionals = {},
+          .options =
+              {{.name = "--programs",
+                .value_name = "DIR",
+                .help = "Folder of the program files. Default programs.",
+                .complete = "folder"},
+               {.name = "--out", .value_name = "FILE", .help = "Default docs/knobs.md.", .complete = "file"}},
+          .examples = {},
+          .hidden = true,
+          .run = [](const Arguments& arguments) -> Result<int> {
+            FURLONG_TRY(const std::string page, knobs_page(arguments.value("--programs", "programs")));
+            FURLONG_CHECK(system_files().write_atomic(arguments.value("--out", "docs/knobs.md"), page));
             return exit_ok;
           }};
 }

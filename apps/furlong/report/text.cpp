@@ -19,10 +19,6 @@ namespace {
 
 std::string percent(double ratio) { return fmt::format("{:+.2f}%", 100 * ratio); }
 
-/// Whether it is out only because the budget ended: nothing is wrong with it. The outcome has no word of its
-/// own for that; the end of the reason says it (race_test.py holds both to each other).
-bool had_no_time(const race::VariantOutcome& variant) { return variant.why.ends_with("budget"); }
-
 std::string exit_words(const race::VariantOutcome& variant) {
   using race::Exit;
   if (had_no_time(variant)) return "no time";
@@ -175,7 +171,7 @@ std::string ceiling_line(const program::Instance& instance, const race::Outcome&
 std::string budget_hint(const race::Outcome& outcome) {
   const bool unfinished = outcome.verdict_word == "out-of-budget" ||
                           (!outcome.variants[0].rate && outcome.dropped_heats == 0) ||
-                          std::ranges::any_of(outcome.variants, had_no_time);
+                          std::ranges::any_of(outcome.variants, race::had_no_time);
   return unfinished ? "give it more seconds (--race-budget-s), or fewer variants to race (--variants)" : "";
 }
 

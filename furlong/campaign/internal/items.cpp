@@ -3,6 +3,7 @@
 #include "furlong/base/json.h"
 #include "furlong/base/json_object.h"
 #include "furlong/base/text.h"
+#include "furlong/lattice/value_json.h"
 
 namespace furlong::campaign {
 namespace {
@@ -103,16 +104,9 @@ Result<Item> decode_any(ByteView bytes) {
 
 }  // namespace
 
-Json value_json(const lattice::Value& value) {
-  if (value.boolean() != nullptr) return *value.boolean();
-  if (value.integer() != nullptr) return *value.integer();
-  if (value.floating() != nullptr) return *value.floating();
-  return *value.word();
-}
-
 Json problem_json(const Problem& problem) {
   Json object = Json::object();
-  for (const auto& [name, value] : problem) object[name] = value_json(value);
+  for (const auto& [name, value] : problem) object[name] = lattice::value_json(value);
   return object;
 }
 

@@ -53,7 +53,6 @@ Bytes encode(const RaceItem& race);
 /// not verified.
 Result<Item> decode(ByteView bytes);
 
-Json value_json(const lattice::Value& value);
 Json problem_json(const Problem& problem);
 /// `mismatch` for what is no boolean, number or word.
 Result<Problem> problem_of(const Json& object, std::string_view where);

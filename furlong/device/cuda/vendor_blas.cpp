@@ -14,7 +14,8 @@ namespace {
 using cuda::CudaBuffer;
 using cuda::Session;
 
-// Numbers of cuBLAS's documentation (cublasOperation_t, cudaDataType_t, cublasComputeType_t, cublasGemmAlgo_t).
+// Numbers of cuBLAS's documentation (cublasOperation_t, cudaDataType_t, cublasComputeType_t,
+// cublasGemmAlgo_t).
 constexpr int kNone = 0, kTransposed = 1;
 constexpr int kF32 = 0, kF16 = 2, kI8 = 3, kI32 = 10, kBf16 = 14;
 constexpr int kComputeF32 = 68, kComputeI32 = 72;
@@ -34,22 +35,27 @@ template <class F>
 Status bind(const Library& library, F*& into, const char* name) {
   into = library.function<F>(name);
   if (into != nullptr) return {};
-  return fail(Code::incompatible, "{} has no function '{}': install cuBLAS 11 or newer", library.name(), name);
+  return fail(Code::incompatible, "{} has no function '{}': install cuBLAS 11 or newer", library.name(),
+              name);
 }
 
 Result<Library> open_library() {
   if (const char* file = std::getenv("FURLONG_CUBLAS"); file != nullptr && *file != '\0') {
     auto library = Library::open(file);
-    if (!library) return std::move(library).error().with("opening $FURLONG_CUBLAS (unset it for the installed one)");
+    if (!library)
+      return std::move(library).error().with("opening $FURLONG_CUBLAS (unset it for the installed one)");
     return library;
   }
   std::vector<std::string> names{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"};
   // Beside the run-time compilers of the CUDA installations.
-  for (const auto& compiler : Nvrtc::installed()) names.push_back((compiler.parent_path() / "libcublas.so").string());
+  for (const auto& compiler : Nvrtc::installed())
+    names.push_back((compiler.parent_path() / "libcublas.so").string());
   auto library = Library::open_any(names);
   if (!library)
-    return fail(Code::unavailable, "cuBLAS is not here ({}): install it (the CUDA toolkit has it) or name it in "
-                "$FURLONG_CUBLAS", library.error().message());
+    return fail(Code::unavailable,
+                "cuBLAS is not here ({}): install it (the CUDA toolkit has it) or name it in "
+                "$FURLONG_CUBLAS",
+                library.error().message());
   return library;
 }
 
@@ -78,7 +84,8 @@ struct VendorBlas::Impl {
     if (own == nullptr || own->session() != session.get())
       return fail(Code::invalid, "the buffer of {} is not of this device", what);
     if (own->size() < bytes)
-      return fail(Code::invalid, "the buffer of {} has {} bytes, the product needs {}", what, own->size(), bytes);
+      return fail(Code::invalid, "the buffer of {} has {} bytes, the product needs {}", what, own->size(),
+                  bytes);
     return own->address();
   }
 };
@@ -91,7 +98,8 @@ VendorBlas::~VendorBlas() = default;
 Result<VendorBlas> VendorBlas::open(Device& device) {
   auto* const card = dynamic_cast<cuda::CudaDevice*>(&device);
   if (card == nullptr)
-    return fail(Code::invalid, "cuBLAS is for cards of the CUDA back end, not for {}", device.facts().address());
+    return fail(Code::invalid, "cuBLAS is for cards of the CUDA back end, not for {}",
+                device.facts().address());
   FURLONG_TRY(Library library, open_library());
   auto impl = std::make_unique<Impl>(std::move(library), card->session());
   Functions& f = impl->functions;
@@ -116,8 +124,8 @@ Status VendorBlas::multiply(const VendorProduct& product) {
   const bool whole = product.type == VendorProduct::Type::int8;
   if (product.m < 1 || product.n < 1 || product.k < 1 || product.m > INT32_MAX || product.n > INT32_MAX ||
       product.k > INT32_MAX)
-    return fail(Code::invalid, "a product of {} x {} x {}: each side must be 1 to {}", product.m, product.n, product.k,
-                INT32_MAX);
+    return fail(Code::invalid, "a product of {} x {} x {}: each side must be 1 to {}", product.m, product.n,
+                product.k, INT32_MAX);
   const auto m = static_cast<std::size_t>(product.m), n = static_cast<std::size_t>(product.n),
              k = static_cast<std::size_t>(product.k);
   const std::size_t element = whole ? 1 : 2;
@@ -133,17 +141,18 @@ Status VendorBlas::multiply(const VendorProduct& product) {
   // Column by column, as the library has it, this is C transposed: rows of B by columns of A.
   return impl_->checked(
       impl_->functions.multiply(impl_->handle, kTransposed, kNone, static_cast<int>(n), static_cast<int>(m),
-                                static_cast<int>(k), one, reinterpret_cast<const void*>(b), type, static_cast<int>(k),
-                                reinterpret_cast<const void*>(a), type, static_cast<int>(k), zero,
-                                reinterpret_cast<void*>(c), whole ? kI32 : kF32, static_cast<int>(n),
-                                whole ? kComputeI32 : kComputeF32, kAlgorithmDefault),
+                                static_cast<int>(k), one, reinterpret_cast<const void*>(b), type,
+                                static_cast<int>(k), reinterpret_cast<const void*>(a), type,
+                                static_cast<int>(k), zero, reinterpret_cast<void*>(c), whole ? kI32 : kF32,
+                                static_cast<int>(n), whole ? kComputeI32 : kComputeF32, kAlgorithmDefault),
       fmt::format("a product of {} x {} x {}", product.m, product.n, product.k));
 }
 
-Result<std::vector<double>> VendorBlas::time(std::span<const VendorProduct> products, int repeats, int batch) {
+Result<std::vector<double>> VendorBlas::time(std::span<const VendorProduct> products, int repeats,
+                                             int batch) {
   if (products.empty() || repeats < 1 || batch < 1)
-    return fail(Code::invalid, "{} repeats of a batch of {} of {} products: each must be at least 1", repeats, batch,
-                products.size());
+    return fail(Code::invalid, "{} repeats of a batch of {} of {} products: each must be at least 1", repeats,
+                batch, products.size());
   Session& session = *impl_->session;
   const cuda::Api& api = session.api();
   for (const VendorProduct& product : products) FURLONG_CHECK(multiply(product));

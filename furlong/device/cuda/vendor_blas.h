@@ -1,6 +1,6 @@
 #pragma once
-// NVIDIA's own library of matrix products (cuBLAS), as a peer for benches: opened at run time through a symbol table
-// of our own, so that no CUDA header is used to build.
+// NVIDIA's own library of matrix products (cuBLAS), as a peer for benches: opened at run time through a
+// symbol table of our own, so that no CUDA header is used to build.
 
 #include <cstdint>
 #include <memory>
@@ -26,8 +26,9 @@ struct VendorProduct {
 /// Must go before the device. One thread at a time, the one that launches.
 class VendorBlas {
  public:
-  /// From $FURLONG_CUBLAS (a file), the loader's path, or beside a CUDA installation. `unavailable` says what to
-  /// install; `invalid` when the device is not one of the CUDA back end; `incompatible` names what a library lacks.
+  /// From $FURLONG_CUBLAS (a file), the loader's path, or beside a CUDA installation. `unavailable` says what
+  /// to install; `invalid` when the device is not one of the CUDA back end; `incompatible` names what a
+  /// library lacks.
   static Result<VendorBlas> open(Device& device);
   VendorBlas(VendorBlas&&) noexcept;
   VendorBlas& operator=(VendorBlas&&) noexcept;
@@ -37,8 +38,8 @@ class VendorBlas {
   std::string version() const;
   /// Enqueues. `invalid`: a buffer too small or of another device, or a shape that the library refuses.
   Status multiply(const VendorProduct& product);
-  /// Milliseconds of one product by the device's clock: `repeats` values, each the mean of `batch` rounds through
-  /// all of them (several copies of one, so that no cache holds it); one round before is left out.
+  /// Milliseconds of one product by the device's clock: `repeats` values, each the mean of `batch` rounds
+  /// through all of them (several copies of one, so that no cache holds it); one round before is left out.
   Result<std::vector<double>> time(std::span<const VendorProduct> products, int repeats, int batch);
 
  private:

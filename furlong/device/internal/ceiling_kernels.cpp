@@ -1,7 +1,8 @@
 #include "furlong/device/internal/ceiling_kernels.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "furlong/base/architecture.h"
 
 namespace furlong::device::internal {
 namespace {
@@ -459,13 +460,6 @@ std::vector<std::string> entries_of(CeilingKind kind) {
   if (is_memory(kind)) return {"fill", "stream_read", "stream_copy", "random4", "random16", "random128"};
   if (is_matrix(kind)) return {"matrix_f16", "matrix_bf16", "matrix_i8"};
   return {"integer", "floating"};
-}
-
-/// 90 of "sm_90a"; 0 of anything else.
-int compute_capability(std::string_view arch) {
-  int value = 0;
-  if (arch.starts_with("sm_")) std::from_chars(arch.data() + 3, arch.data() + arch.size(), value);
-  return value;
 }
 
 }  // namespace

@@ -58,9 +58,11 @@ Status check_placeholders(const Draft& draft, const TomlNode& node, std::string_
 Result<lattice::Expression> without_lets(const Draft& draft, const PlacedExpression& expression);
 
 // One function a table of the file, in the order in which they must run.
-Status read_sources(Draft& draft);          ///< [program], [source.*]: editions with texts and headers
-Status read_problem(Draft& draft);          ///< [problem], [let]
-Status read_knobs(Draft& draft);            ///< [[knob]]
+Status read_sources(Draft& draft);  ///< [program], [source.*]: editions with texts and headers
+Status read_problem(Draft& draft);  ///< [problem], [let]
+Status read_knobs(Draft& draft);    ///< [[knob]]
+/// claims of one [[knob]], whose values and default are known.
+Status read_claims(const Draft& draft, const TomlNode& table, lattice::Knob& knob);
 Status resolve_lets(Draft& draft);          ///< undefined names and cycles in [let]
 Status check_emitters(const Draft& draft);  ///< what they read of the problem is there
 Status read_lattice(

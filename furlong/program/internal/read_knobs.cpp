@@ -272,10 +272,10 @@ Status check_new_name(const Draft& draft, const TomlNode& node, const std::strin
 
 Status read_knob(Draft& draft, const TomlNode& table) {
   const Reader& in = draft.reader;
-  FURLONG_CHECK(
-      in.check_keys(table, "this [[knob]]",
-                    {"name", "values", "default", "tags", "applies", "define", "option", "rewrites", "wins",
-                     "loses", "evidence", "requires", "languages", "lossy", "restricted", "coupled"}));
+  FURLONG_CHECK(in.check_keys(
+      table, "this [[knob]]",
+      {"name", "values", "default", "tags", "applies", "define", "option", "rewrites", "wins", "loses",
+       "claims", "evidence", "requires", "languages", "lossy", "restricted", "coupled"}));
   KnobDraft k;
   k.node = &table;
   k.knob.line = table.line;
@@ -286,6 +286,7 @@ Status read_knob(Draft& draft, const TomlNode& table) {
   FURLONG_CHECK(read_tags(in, table, k));
   FURLONG_CHECK(read_ways(draft, table, k));
   FURLONG_CHECK(read_sentences(draft, table, k));
+  FURLONG_CHECK(read_claims(draft, table, k.knob));
   draft.knobs.push_back(std::move(k));
   return {};
 }

@@ -55,6 +55,7 @@ class ScaleEmitter : public Emitter {
     Emitted emitted;
     if (parts > n) {
       emitted.notes.push_back(fmt::format("parts {} is {}: there are no more elements", parts, n));
+      emitted.fallback = true;
       parts = n;
     }
     emitted.options = {"-fno-strict-aliasing"};

@@ -44,6 +44,9 @@ Result<Gemv> read(const EmitNames& lookup) {
   gemv.matrix = dot == 1;
   gemv.wide = load == 0;
   gemv.activations = static_cast<Activations>(activations);
+  if (gemv.matrix && !gemv.chip.has.int8_mma && asked != "present")
+    return fail(Code::invalid, "{} ({}) has no int8 matrix instruction: dot imma is not for it",
+                gemv.chip.name, gemv.chip.arch);
   FURLONG_TRY(gemv.warps, names.integer("warps", 4));
   FURLONG_TRY(gemv.rows, names.integer("rows", 1));
   FURLONG_TRY(gemv.unroll, names.integer("unroll", 1));

@@ -290,7 +290,9 @@ Status Gate::check(Entrant& entrant, const Case& current) {
     if (!is_output(i) || current.expected[i].empty()) continue;
     double ratio = 0;
     FURLONG_CHECK_DOING(compare(entrant.point, i, current, ratio), "'{}'", instance_.program().arguments[i].name);
-    worst = std::max(worst, ratio);
+    // What differs from base's output is base's error too; the reference alone tells this variant's.
+    const bool known = !current.from_base[i] || instance_.program().check.reference == ReferenceKind::base;
+    if (known) worst = std::max(worst, ratio);
   }
   if (instance_.program().check.kind == program::CheckKind::tolerance)
     entrant.outcome->error_ratio = std::max(entrant.outcome->error_ratio.value_or(0), worst);

@@ -102,6 +102,8 @@ inline VariantDetail random_detail(Random& random) {
   detail.compile_ms = maybe_number(random);
   detail.power_w = maybe_number(random);
   detail.out = random_text(random);
+  detail.exit = random_text(random);
+  detail.same_code_as = random_text(random);
   if (random.below(4) == 0) detail.extra = R"({"later":"x"})";
   return detail;
 }
@@ -109,8 +111,9 @@ inline VariantDetail random_detail(Random& random) {
 inline RaceRecord random_record(Random& random) {
   RaceRecord record;
   record.ts = "2026-03-01T12:00:00Z";
-  for (std::string* text : {&record.machine, &record.slot, &record.agent, &record.card, &record.vendor,
-                            &record.driver, &record.compiler, &record.arch, &record.source, &record.unit})
+  for (std::string* text :
+       {&record.machine, &record.slot, &record.agent, &record.card, &record.vendor, &record.driver,
+        &record.compiler, &record.arch, &record.source, &record.unit, &record.language, &record.metric})
     *text = random_text(random);
   record.silicon = random_silicon(random);
   record.backend = "cuda";

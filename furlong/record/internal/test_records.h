@@ -20,6 +20,7 @@ inline RaceRecord lottery_record() {
   record.compiler = "NVRTC 13.0";
   record.arch = "sm_120";
   record.program = "lottery";
+  record.language = "cuda";
   record.source = "b3d1c0";
   record.epoch = "00f1e2d3c4b5a697";
   record.program_class = {{"loads", 128}, {"wide", 0}};
@@ -44,7 +45,9 @@ inline RaceRecord lottery_record() {
   ldg.regs = 40;
   ldg.warps = 8;
   ldg.out = "cannot win: at most -0.40% over base";
+  ldg.exit = "eliminated";
   u8.out = "does not compile: ptxas fatal | out of memory";
+  u8.exit = "compile";
   record.variants = {{"base", 115.9, base}, {"u2", 118.3, u2}, {"ldg", 115.1, ldg}, {"u8", std::nullopt, u8}};
   record.ceiling = 312;
   record.winner = "u2";
