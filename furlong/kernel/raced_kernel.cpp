@@ -106,8 +106,7 @@ class Maker {
   std::optional<Choice> load() {
     if (!files_.exists(kernel_.file_)) return std::nullopt;
     const auto text = files_.read(kernel_.file_, kMostChoiceBytes);
-    auto choice =
-        text ? parse_choice(*text, "the file") : Result<Choice>(text.error());
+    auto choice = text ? parse_choice(*text, "the file") : Result<Choice>(text.error());
     if (!choice) {
       pass_over(choice.error().text());
       return std::nullopt;
