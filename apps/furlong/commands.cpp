@@ -34,7 +34,7 @@ const std::vector<CommandSpec>& commands() {
       quarantine_clear_command(),
       completion_command(),
       version_command(),
-      shard_job_command(),
+      shard_job_command(),  // hidden from here on
       trial_command(),
       help_pages_command(),
       knobs_page_command(),
