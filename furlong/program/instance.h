@@ -92,6 +92,9 @@ class Instance {
   /// emitter makes another text or other kernels for that problem than plan() has.
   Result<std::vector<LaunchPlan>> launches(const lattice::Point& point, const RunInputs& inputs) const;
 
+  /// Elements of a buffer argument for a point, scratch by its own size, with the problem of `inputs`.
+  Result<std::uint64_t> elements(std::size_t argument, const lattice::Point& point,
+                                 const RunInputs& inputs) const;
   /// The bound of a tolerance check for this point; `invalid` unless it is over 0 and under 1.
   Result<double> bound(const lattice::Point& point) const;
 
