@@ -18,8 +18,20 @@ Status Bound::enqueue(std::span<const device::Launch> launches) {
   return {};
 }
 
-Status Bound::prepare() { return enqueue(once_); }
-Status Bound::launch() { return enqueue(launches_); }
+Status Bound::prepare() {
+  prepared_ = false;
+  FURLONG_CHECK(enqueue(once_));
+  prepared_ = true;
+  return {};
+}
+
+Status Bound::launch() {
+  if (!once_.empty() && !prepared_)
+    return fail(Code::invalid,
+                "launch() before prepare(): the kernel reads a layout of {} that prepare() makes first",
+                join(prepare_reads_, ", "));
+  return enqueue(launches_);
+}
 
 /// By argument: whether a launch of the variant has it.
 std::vector<bool> RacedKernel::used() const {

@@ -142,6 +142,11 @@ TEST_F(BindTest, ALayoutIsMadeInScratchThatNeedNotBeGiven) {
     EXPECT_EQ(stage_->device->memory().used_bytes, before + 4 * kN);
     EXPECT_EQ(bound->prepare_reads(), std::vector<std::string>{"x"});
     kept = scaled = 0;
+    const Status early = bound->launch();
+    ASSERT_FALSE(early);
+    EXPECT_EQ(early.error().code(), Code::invalid);
+    EXPECT_THAT(early.error().text(), HasSubstr("launch() before prepare(): the kernel reads a layout of x"));
+    EXPECT_EQ(scaled, 0);
     ASSERT_TRUE(bound->prepare());
     EXPECT_EQ(kept, 1);
     ASSERT_TRUE(bound->launch());
