@@ -59,6 +59,17 @@ TEST(Check, GatesThoseThatAreAskedFor) {
   EXPECT_EQ(stage.launches.count("u8"), 0u);
 }
 
+TEST(Check, HasNoBudget) {
+  Stage stage;
+  stage.options.budget_s = 1e-3;
+  const auto checked = check_of(stage, "u2,u4", 3);
+  ASSERT_TRUE(checked) << checked.error().text();
+  for (const VariantOutcome& one : checked->variants) {
+    EXPECT_EQ(one.exit, Exit::none) << one.why;
+    EXPECT_TRUE(one.gated) << one.name;
+  }
+}
+
 TEST(Check, BaseThatFailsIsTheError) {
   Stage stage;
   stage.tamper["base"] = [](const testing::Call& call) {

@@ -56,8 +56,8 @@ struct Progress {
   std::size_t heats = 0, survivors = 0;
   std::string leader;
   double leader_gain = 0;
-  double elapsed_s = 0, budget_s = 0;
-  std::string doing;  ///< the variant in hand
+  double elapsed_s = 0, budget_s = 0;  ///< of a check infinite
+  std::string doing;                   ///< the variant in hand
 };
 
 enum class Exit { none, compile, trial, gate, launch, eliminated, quarantined, duplicate };
@@ -206,9 +206,9 @@ Result<Outcome> run(const program::Instance& instance, std::span<const lattice::
 
 /// What a race does before its heats, for the first `entrants` of `points` alone: each is compiled and gated
 /// and one pipeline of it timed, with the buffers that a race of all `points` would have. No trial, no
-/// record; the outcome has no heats and no verdict ("none"), and whoever failed is out, with why. Errors as
-/// those of run(), but a lost device is not opened again. `invalid` for 0 entrants or more than there are
-/// points.
+/// record, and no budget: it takes what they take, and ends early by Context::stop alone. The outcome has no
+/// heats and no verdict ("none"), and whoever failed is out, with why. Errors as those of run(), but a lost
+/// device is not opened again. `invalid` for 0 entrants or more than there are points.
 Result<Outcome> check(const program::Instance& instance, std::span<const lattice::Point> points,
                       std::size_t entrants, const Options& options, const Context& context);
 
