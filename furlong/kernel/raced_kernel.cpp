@@ -21,7 +21,8 @@ std::string problem_text(const program::Instance& instance) {
   return join(texts, ",");
 }
 
-ChoiceKey key_of(const device::Facts& facts, const program::Instance& instance, const Options& options) {
+ChoiceKey key_of(const device::Facts& facts, const program::Instance& instance,
+                 const program::Instance& serving, const Options& options) {
   std::vector<std::string> allow = options.allow;
   std::ranges::sort(allow);
   return {{"furlong", FURLONG_LIBRARY_VERSION},
@@ -29,6 +30,7 @@ ChoiceKey key_of(const device::Facts& facts, const program::Instance& instance, 
           {"source", instance.program().source_hash().hex()},
           {"language", instance.edition().language},
           {"problem", problem_text(instance)},
+          {"serve", problem_text(serving)},
           {"backend", facts.backend},
           {"silicon", facts.silicon.hash()},
           {"driver", facts.driver},
@@ -81,7 +83,7 @@ class Maker {
     FURLONG_TRY(points_, raced_.select(options_.variants, options_.allow));
     FURLONG_TRY(program::Instance serving, with_problem(raced_, options_.serve));
     serving_ = std::make_shared<const program::Instance>(std::move(serving));
-    key_ = key_of(device_.facts(), raced_, options_);
+    key_ = key_of(device_.facts(), raced_, *serving_, options_);
     const std::filesystem::path folder =
         options_.folder.empty() ? cache_folder() / "kernels" : options_.folder;
     kernel_.file_ = folder / (digest_of(key_).hex() + ".json");
@@ -177,15 +179,23 @@ class Maker {
     if (options_.base_may_win || outcome.winner != 0) return outcome.winner;
     std::size_t best = 0;
     std::vector<std::string> reasons;
+    bool late = false;
     for (std::size_t i = 1; i < outcome.variants.size(); ++i) {
       const race::VariantOutcome& one = outcome.variants[i];
       if (!timed(one)) {
+        late = late || race::had_no_time(one);
         reasons.push_back(fmt::format("{}: {}", one.name, one.why));
       } else if (best == 0 || one.gain > outcome.variants[best].gain) {
         best = i;
       }
     }
     if (best != 0) return best;
+    if (late)
+      return fail(
+          Code::timeout,
+          "the race's budget of {:g} s ended before a variant but base, which is only the measure here, "
+          "was timed: allow more ({})",
+          options_.race_options.budget_s, join(reasons, "; "));
     return fail(Code::mismatch, "no variant but base, which is only the measure here, can be chosen: {}",
                 reasons.empty() ? "there is no other" : join(reasons, "; "));
   }

@@ -30,14 +30,17 @@ struct Options {
   /// slower.
   bool base_may_win = true;
   /// Problem parameters that are others in the launches than in the race: a race may multiply copies in turn,
-  /// so that no cache holds them, where a call has one. They must not change the text.
+  /// so that no cache holds them, where a call has one. They must not change the text. The choice is gated on
+  /// this problem and kept for it alone.
   std::vector<std::pair<std::string, lattice::Value>> serve;
   race::Options race_options;  ///< of a race that is needed; its seed is also the gate's
   /// `device`, `kept` and `reopen` are not read; a null clock is the system's. Without a trial command a
   /// variant that hangs or traps takes the process with it.
   race::Context context;
-  bool use_kept = true;          ///< false: race now, and keep the new choice
-  bool gate_again = true;        ///< a kept choice passes the gate once more before it is given out
+  bool use_kept = true;  ///< false: race now, and keep the new choice
+  /// A kept choice passes the gate once more before it is given out. That gate has no budget: it takes what
+  /// base and the choice take, and ends early by the context's stop alone.
+  bool gate_again = true;
   std::filesystem::path folder;  ///< of kept choices; empty: cache_folder()/kernels
   Files* files = nullptr;        ///< null: the system's
 };
@@ -79,9 +82,10 @@ class Bound {
   /// Makes the variant's layout of the inputs in scratch, for variants that have one. To be called before the
   /// first launch, and again when an input that it reads has changed: `prepare_reads()` names them.
   Status prepare();
-  /// One call of the kernel.
+  /// One call of the kernel. `invalid`: there is something to prepare, and prepare() did not succeed since
+  /// bind().
   Status launch();
-  /// What launch() enqueues, for device::Device::time.
+  /// What launch() enqueues, for device::Device::time; after prepare(), which is not checked there.
   std::span<const device::Launch> launches() const { return launches_; }
   /// Inputs that prepare() reads: constant between its calls. Empty: there is nothing to prepare.
   const std::vector<std::string>& prepare_reads() const { return prepare_reads_; }
@@ -96,6 +100,7 @@ class Bound {
   std::vector<std::unique_ptr<device::Buffer>> scratch_;
   std::vector<device::Launch> once_, launches_;
   std::vector<std::string> prepare_reads_;
+  bool prepared_ = false;
 };
 
 /// Immutable; bind() on the device's thread. Copies share the module; all must go before the device.
@@ -148,10 +153,10 @@ class RacedKernel {
   std::vector<std::string> notes_;
 };
 
-/// The kernel for the device: of the kept choice where there is one for this program, problem, card, driver,
-/// compiler, library version and choice of variants; else of a race, whose choice is then kept. A race that
-/// ended without a decision is kept for callers with no larger budget. `instance` is bound to the device's
-/// facts (expression_facts of furlong/select/select.h).
+/// The kernel for the device: of the kept choice where there is one for this program, problem (raced and
+/// served), card, driver, compiler, library version and choice of variants; else of a race, whose choice is
+/// then kept. A race that ended without a decision is kept for callers with no larger budget. `instance` is
+/// bound to the device's facts (expression_facts of furlong/select/select.h).
 ///
 /// Kept choices that cannot be used (torn, another's, of another version, a variant that fails its gate now)
 /// are as good as none, and a folder that cannot be written costs the next start a race: both are warnings in
@@ -159,7 +164,8 @@ class RacedKernel {
 ///
 /// Errors: those of Instance::select and race::run; `exhausted` where the race's buffers are larger than the
 /// device; `mismatch` where the choice fails its gate on the problem of the launches, or base_may_win is
-/// false and nobody else passed. On the device's thread.
+/// false and nobody else passed; `timeout` where base_may_win is false and the budget ended before anybody
+/// else was timed. On the device's thread.
 Result<RacedKernel> raced_kernel(device::Device& device, const program::Instance& instance,
                                  const Options& options = {});
 

@@ -118,7 +118,13 @@ TEST_F(RacedKernelTest, WhateverTheChoiceDependsOnIsAChoiceOfItsOwn) {
   options_.variants = "u2,c64";
   another("variants");
   options_.variants = "catalogue";
+  options_.gate_again = false;
+  options_.serve = {{"n", 1000}};
+  another("the problem of the launches");
   EXPECT_TRUE(kernel().from_cache());
+  options_.serve = {{"n", 4096}};  // what is raced
+  EXPECT_TRUE(kernel().from_cache());
+  EXPECT_EQ(kernel().file(), file);
 }
 
 TEST_F(RacedKernelTest, AKeptChoiceThatCannotBeUsedIsAsGoodAsNone) {
@@ -246,6 +252,18 @@ TEST_F(RacedKernelTest, AnUndecidedRaceHoldsForNoLargerBudget) {
   EXPECT_TRUE(kernel().from_cache()) << "a decided one holds for all";
 }
 
+TEST_F(RacedKernelTest, TheSecondGateHasNoBudget) {
+  const RacedKernel first = kernel();
+  ASSERT_TRUE(first.evidence().verdict == record::Verdict::winner) << first.why();
+  // Half of it is less than compiling base and the choice takes.
+  options_.race_options.budget_s = 0.02;
+  const RacedKernel kept = kernel();
+  EXPECT_TRUE(kept.from_cache());
+  EXPECT_EQ(kept.variant(), "u2");
+  EXPECT_GT(stage_->launches["u2"], 0) << "it was not gated again";
+  EXPECT_EQ(warned_, "");
+}
+
 TEST_F(RacedKernelTest, BaseMayBeOnlyTheMeasure) {
   gain_ = {{"u2", -0.3}, {"u4", -0.2}, {"u8", -0.4}};
   options_.variants = "u2,u4,u8";
@@ -261,6 +279,13 @@ TEST_F(RacedKernelTest, BaseMayBeOnlyTheMeasure) {
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code(), Code::mismatch);
   EXPECT_THAT(none.error().text(), HasSubstr("u8: "));
+  tamper_.clear();
+  options_.use_kept = false;
+  options_.race_options.budget_s = 0.02;
+  const auto late = ask();
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), Code::timeout);
+  EXPECT_THAT(late.error().text(), HasSubstr("the race's budget of 0.02 s ended before"));
 }
 
 TEST_F(RacedKernelTest, LaunchesHaveAProblemOfTheirOwn) {
