@@ -31,6 +31,8 @@ class Emit(Case):
 
     def test_the_card_need_not_be_present(self):
         self.assertIn("rtx3060 (sm_86)", self.emit("gemv", *SMALL).stdout)
+        self.assertEqual(self.emit("gemv", *SMALL, "--chip", "rtx3060").stdout, self.emit("gemv", *SMALL).stdout)
+        self.assertIn("Default: rtx3060.", self.emit("--help").stdout)
         self.assertIn("b200 (sm_100)", self.emit("gemv", *SMALL, "--chip", "b200").stdout)
         self.assertIn("b200 (sm_100)", self.emit("gemv", "--problem", "n=64,k=512,chip=b200").stdout)
         run = self.emit("gemv", "--chip", "h2000")
@@ -64,6 +66,8 @@ class Emit(Case):
                                 (["gemv", "--variant", "s16", "--problem", "k=512"], "not valid"),
                                 (["gemw"], "did you mean 'gem"),
                                 (["gemv", "--device", "host:0", "--chip", "h200"], "not both"),
+                                (["gemv", "--chip", "h100", "--problem", "chip=a100"],
+                                 "give --chip h100 or --problem chip=a100, not both"),
                                 (["lottery"], "--language")):
             run = self.emit(*arguments)
             self.assertEqual(run.returncode, 2, arguments)

@@ -10,12 +10,11 @@
 #include "furlong/program/linear/chips.h"
 #ifndef FURLONG_WITHOUT_DEVICE_CUDA
 #include "furlong/device/cuda/nvrtc.h"
+#include "furlong/race/compile_request.h"
 #endif
 
 namespace furlong::app {
 namespace {
-
-constexpr const char* kDefaultChip = "rtx3060";  // without a card every host emits the same text
 
 /// One variant bound to a problem and to the card that it is made for.
 struct Subject {
@@ -73,10 +72,13 @@ Status choose_card(const Arguments& arguments, std::string_view language,
   const auto& parameters = subject.program->problem;
   const bool has_chip = std::ranges::any_of(parameters, [](const auto& one) { return one.first == "chip"; });
   const auto given = std::ranges::find_if(problem, [](const auto& one) { return one.first == "chip"; });
+  if (has_chip && !subject.chip.empty() && given != problem.end())
+    return fail(Code::invalid, "give --chip {} or --problem chip={}, not both", subject.chip,
+                given->second.text());
   if (has_chip && subject.chip.empty() && given != problem.end() && given->second.text() != "present")
     subject.chip = given->second.text();
   if (has_chip && !subject.chip.empty()) problem.emplace_back("chip", lattice::Value(subject.chip));
-  if (subject.chip.empty()) subject.chip = kDefaultChip;
+  if (subject.chip.empty()) subject.chip = program::linear::default_chip;
   FURLONG_TRY(const auto* chip, program::linear::find_chip(subject.chip));
   subject.facts = facts_of(*chip);
   return {};
@@ -187,17 +189,10 @@ Result<device::Cubin> compile(const Subject& subject, std::string& compiler) {
                 subject.instance->edition().language);
   FURLONG_TRY(const auto nvrtc, device::Nvrtc::open());
   compiler = nvrtc.version();
-  device::CompileRequest request{.language = device::Language::cuda,
-                                 .name = subject.plan.name,
-                                 .source = subject.plan.source,
-                                 .source_name = subject.plan.source_name,
-                                 .entries = subject.plan.entries,
-                                 .defines = subject.plan.defines,
-                                 .options = subject.plan.options,
-                                 .include_folders = subject.plan.include_folders};
-  for (const auto& launch : subject.launches)
-    request.dynamic_shared_bytes = std::max(request.dynamic_shared_bytes, launch.shared_bytes);
-  return nvrtc.compile(request, subject.facts.silicon.arch);
+  std::uint64_t shared_bytes = 0;
+  for (const auto& launch : subject.launches) shared_bytes = std::max(shared_bytes, launch.shared_bytes);
+  return nvrtc.compile(race::compile_request(*subject.instance, subject.plan, shared_bytes),
+                       subject.facts.silicon.arch);
 }
 
 /// What the compiler said, as JSON.
@@ -265,7 +260,8 @@ CommandSpec emit_command() {
       {.name = "--variant", .value_name = "V", .help = "The variant's name. Default: base."},
       {.name = "--chip",
        .value_name = "NAME",
-       .help = "Make CUDA text for this card, present or not. Default: rtx3060.",
+       .help = fmt::format("Make CUDA text for this card, present or not. Default: {}.",
+                           program::linear::default_chip),
        .choices = chip_names()},
       {.name = "--device",
        .value_name = "D",

@@ -186,7 +186,7 @@ Result<Chip> resolve_chip(std::string_view asked, const lattice::Lookup& facts) 
                   chip->name, chip->arch, present);
     return *chip;
   }
-  if (present <= 0) return **find_chip("rtx3060");
+  if (present <= 0) return **find_chip(default_chip);
   const Chip* nearest = nullptr;
   for (const Chip& chip : table())
     if (chip.sm == present && (nearest == nullptr || distance(chip, facts) < distance(*nearest, facts)))

@@ -42,13 +42,16 @@ struct Chip {
   std::string source;  ///< where the row is from
 };
 
+/// Without a card, so that every host emits the same text.
+inline constexpr std::string_view default_chip = "rtx3060";
+
 /// The table, oldest architecture first.
 std::span<const Chip> chips();
 /// `invalid` names the nearest.
 Result<const Chip*> find_chip(std::string_view name);
 /// The chip that a program is emitted for: `asked` by name, or for "present" the row of the device's facts
 /// (of several with its architecture the one nearest in memory), and without a card (no facts of one)
-/// rtx3060. A device whose architecture has no row is given one from its facts, with the name of its
+/// default_chip. A device whose architecture has no row is given one from its facts, with the name of its
 /// architecture. `invalid`: an unknown name, or a chip newer than the device that the text is to run on.
 Result<Chip> resolve_chip(std::string_view asked, const lattice::Lookup& facts);
 /// What chips of this compute capability can do.
