@@ -52,7 +52,7 @@ struct GemmOptions {
   /// Empty: not checked. Read during the call only.
   std::span<const std::int64_t> a, b;
   std::string chip = "present";
-  Options kernel;  ///< `variants` and `allow` are set here
+  Options kernel;  ///< `variants`, `allow`, `base_may_win` and `serve` are set here
 };
 
 /// Arguments to bind: `a`, `b`, `c`, all of `type`: i64 (products and sums modulo 2^64) or f32. prepare()

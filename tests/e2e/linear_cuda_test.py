@@ -65,6 +65,9 @@ class LinearCuda(Case):
         for block in blocks:
             lines = [line.strip() for line in block.strip().split("\n")]
             self.assertIn(lines, [example[i:i + len(lines)] for i in range(len(example))])
+        (shown,) = [text for text in re.findall(r"^```console\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL) if "$ linear-cuda" in text]
+        self.assertRegex(shown, r"^(\$ linear-cuda \d+ \d+ .*\n\d+ x \d+ by \d+ on \S+: \S+\n.+\n(raced|from the cache) after \d+\.\d s\n"
+                                r"right to \d\.\de-\d\d of the norm; \S+ us, \S+ GB/s of weights\n){2}$")
 
     def test_script_names_the_step_that_failed(self):
         run = subprocess.run(["bash", SCRIPT, "/bin/false", self.path("out")], capture_output=True, text=True, timeout=60)
