@@ -27,9 +27,8 @@ Status Bound::prepare() {
 
 Status Bound::launch() {
   if (!once_.empty() && !prepared_)
-    return fail(Code::invalid,
-                "launch() before prepare(): the kernel reads a layout of {} that prepare() makes first",
-                join(prepare_reads_, ", "));
+    return fail(Code::invalid, "launch() before prepare(), which makes what the kernel reads{}",
+                prepare_reads_.empty() ? "" : " of " + join(prepare_reads_, ", "));
   return enqueue(launches_);
 }
 

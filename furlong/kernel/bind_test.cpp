@@ -145,7 +145,8 @@ TEST_F(BindTest, ALayoutIsMadeInScratchThatNeedNotBeGiven) {
     const Status early = bound->launch();
     ASSERT_FALSE(early);
     EXPECT_EQ(early.error().code(), Code::invalid);
-    EXPECT_THAT(early.error().text(), HasSubstr("launch() before prepare(): the kernel reads a layout of x"));
+    EXPECT_THAT(early.error().text(),
+                HasSubstr("launch() before prepare(), which makes what the kernel reads of x"));
     EXPECT_EQ(scaled, 0);
     ASSERT_TRUE(bound->prepare());
     EXPECT_EQ(kept, 1);

@@ -87,7 +87,7 @@ class Bound {
   Status launch();
   /// What launch() enqueues, for device::Device::time; after prepare(), which is not checked there.
   std::span<const device::Launch> launches() const { return launches_; }
-  /// Inputs that prepare() reads: constant between its calls. Empty: there is nothing to prepare.
+  /// Inputs that prepare() reads: constant between its calls.
   const std::vector<std::string>& prepare_reads() const { return prepare_reads_; }
 
  private:
