@@ -62,7 +62,15 @@ Status one_side(Bench& bench, Stage& stage, std::int64_t side, const device::Cei
   const bool smoke = bench.smoke();
   FURLONG_TRY(const auto instance,
               linear_instance(stage, "gemm", {{"m", side}, {"n", side}, {"k", side}, {"operand_max", 45}}));
-  FURLONG_TRY(const auto subject, Subject::make(stage, instance, {"base"}));
+  std::vector<std::string> all;  // every variant's scratch must have room
+  for (const Kernel& kernel : kernels()) {
+    for (const std::string& variant : kernel.variants) {
+      FURLONG_TRY(const lattice::Point point, lattice::parse_variant(instance.lattice(), variant));
+      FURLONG_TRY(const std::string why, instance.lattice().why_invalid(point, instance.facts()));
+      if (why.empty()) all.push_back(variant);
+    }
+  }
+  FURLONG_TRY(const auto subject, Subject::make(stage, instance, all));
   const double operations =
       2.0 * static_cast<double>(side) * static_cast<double>(side) * static_cast<double>(side);
   std::map<std::string, std::map<std::string, double>> found;  // precision → pipeline → ms

@@ -81,7 +81,7 @@ Result<Resolved> resolve_precision(std::string_view asked, bool real, const Chip
           .fallback = true};
     return Resolved{.precision = row.precision, .note = {}};
   }
-  return fail(Code::invalid, "there is no precision '{}'{}", asked, did_you_mean(std::string(asked), known));
+  return fail(Code::invalid, "there is no precision '{}' ({})", asked, join(known, ", "));
 }
 
 std::int64_t largest_operand(Operands operands) {
