@@ -7,7 +7,9 @@
 #   OUT:   folder for linear.json, linear.txt, records.jsonl, audit-*.txt
 set -u
 build=$(realpath "${1:?usage: bench/card/linear.sh BUILD OUT [--quick]}")
-out=$(realpath "${2:?usage: bench/card/linear.sh BUILD OUT [--quick]}")
+mkdir -p "${2:?usage: bench/card/linear.sh BUILD OUT [--quick]}" || exit 1
+out=$(realpath "$2")
+rm -f "$out/records.jsonl" "$out/races.txt"  # of another run, maybe of other programs
 budget=15
 [ "${3:-}" = --quick ] && budget=3
 cd "$(dirname "$0")/../.." || exit 1
@@ -67,8 +69,8 @@ step "audit"
 for name in gemv gemm gemm_real; do
   "$build/furlong" knobs audit "$out/records.jsonl" --program "programs/linear/$name.toml" --strict \
     >"$out/audit-$name.txt" 2>&1 || {
-    failed=1
     echo "the audit of $name contradicts the table ($?):"
+    failed=1
     grep -A20 'contradict' "$out/audit-$name.txt"
   }
 done

@@ -67,6 +67,7 @@ Status one_side(Bench& bench, Stage& stage, std::int64_t side, const device::Cei
       2.0 * static_cast<double>(side) * static_cast<double>(side) * static_cast<double>(side);
   std::map<std::string, std::map<std::string, double>> found;  // precision → pipeline → ms
   std::map<std::string, double> vendor;
+  Bytes plain;  // int64's product
   const std::string group = fmt::format("{0} x {0} x {0}", side);
   for (const Kernel& kernel : kernels()) {
     double best = kNone;
@@ -83,6 +84,12 @@ Status one_side(Bench& bench, Stage& stage, std::int64_t side, const device::Cei
     }
     if (name.empty()) continue;
     FURLONG_CHECK(subject->prepare(name));
+    // Every product exact: the same bytes as int64's at this size, and the reference's on the check's.
+    FURLONG_TRY(Bytes got, subject->read("c"));
+    if (plain.empty())
+      plain = std::move(got);
+    else if (got != plain)
+      return fail(Code::mismatch, "{} differs from int64 at {}", name, group);
     if (blas && ceiling_of(kernel.precision) && !vendor.contains(kernel.precision)) {
       FURLONG_TRY(vendor[kernel.precision], vendor_ms(*subject, *blas, kernel.precision, side));
     }

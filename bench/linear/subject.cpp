@@ -142,6 +142,14 @@ Status Subject::check(const std::string& name) {
   return load(inputs_);
 }
 
+Result<Bytes> Subject::read(std::string_view argument) {
+  const auto index = instance_.program().argument_index(argument);
+  if (!index || buffers_[*index] == nullptr) return fail(Code::invalid, "there is no buffer '{}'", argument);
+  Bytes bytes(inputs_.buffer_bytes[*index]);
+  FURLONG_CHECK(buffers_[*index]->read(0, bytes));
+  return bytes;
+}
+
 device::Buffer* Subject::buffer(std::string_view argument) {
   const auto index = instance_.program().argument_index(argument);
   return index ? buffers_[*index].get() : nullptr;

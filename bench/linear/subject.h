@@ -30,6 +30,8 @@ class Subject {
   device::Device& device() { return stage_.device(); }
   /// A buffer of the program, by the argument's name; null where it is none.
   device::Buffer* buffer(std::string_view argument);
+  /// A buffer's bytes as the last launches left them.
+  Result<Bytes> read(std::string_view argument);
   const program::Instance& instance() const { return instance_; }
   int registers() const { return registers_; }
   const std::vector<std::string>& notes() const { return notes_; }

@@ -111,6 +111,13 @@ Result<std::uint64_t> buffer_bytes(const ArgumentSpec& argument, std::uint64_t c
   return bytes;
 }
 
+Result<Bytes> one_element(const ArgumentSpec& argument, const lattice::Value& value) {
+  Bytes bytes(element_bytes(argument.type));
+  FURLONG_CHECK(internal::store_element(argument.type, value,
+                                        fmt::format("value of argument '{}'", argument.name), bytes.data()));
+  return bytes;
+}
+
 Result<Bytes> zeroed(const ArgumentSpec& argument, std::uint64_t bytes) {
   try {
     return Bytes(bytes);

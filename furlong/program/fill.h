@@ -13,6 +13,8 @@ namespace furlong::program {
 /// give no bytes. `exhausted` when memory does not suffice. Thread safe.
 Result<Bytes> fill_buffer(const ArgumentSpec& argument, std::uint64_t count, const lattice::Value& value,
                           std::uint64_t seed);
+/// One element of the argument's type, as a scalar is passed; `invalid` when the value does not fit it.
+Result<Bytes> one_element(const ArgumentSpec& argument, const lattice::Value& value);
 /// So many bytes of 0; `exhausted` names the argument where memory does not suffice.
 Result<Bytes> zeroed(const ArgumentSpec& argument, std::uint64_t bytes);
 /// Bytes of `count` elements; `exhausted` when 64 bits or the machine's memory do not hold them.

@@ -92,11 +92,17 @@ class Instance {
   /// emitter makes another text or other kernels for that problem than plan() has.
   Result<std::vector<LaunchPlan>> launches(const lattice::Point& point, const RunInputs& inputs) const;
 
+  /// Elements of a buffer argument for a point, scratch by its own size, with the problem of `inputs`.
+  Result<std::uint64_t> elements(std::size_t argument, const lattice::Point& point,
+                                 const RunInputs& inputs) const;
   /// The bound of a tolerance check for this point; `invalid` unless it is over 0 and under 1.
   Result<double> bound(const lattice::Point& point) const;
 
   /// Inputs of the timed problem from a seed.
   Result<RunInputs> timed_inputs(std::uint64_t seed, std::span<const lattice::Point> points) const;
+  /// The same without contents, for whoever has inputs of its own: sizes of buffers, and scalars that the
+  /// problem or the program gives; those that are drawn at random are empty.
+  Result<RunInputs> timed_sizes(std::span<const lattice::Point> points) const;
   /// Inputs of the gate: fresh random ones of a seed, on the check's problem (with the recipe's expected
   /// outputs when the check's reference is the recipe). `invalid` names a point that is not valid on that
   /// problem.

@@ -19,6 +19,7 @@ struct InputMaker {
   std::span<const lattice::Point> points;
   std::uint64_t seed = 0;
   RunInputs inputs;
+  bool contents = true;  // false: sizes alone, and scalars that are not drawn
 
   Result<std::uint64_t> elements(const ArgumentSpec& argument, const lattice::Point& point) const {
     Scope scope(program, &edition.lattice, &point, inputs.problem, facts);
@@ -45,6 +46,7 @@ struct InputMaker {
   Status add_scalar(std::size_t index) {
     const ArgumentSpec& argument = program.arguments[index];
     if (argument.fill == Fill::random) {  // drawn once, the same for every variant
+      if (!contents) return {};
       FURLONG_TRY(inputs.bytes[index], fill_buffer(argument, 1, {}, seed));
       inputs.scalar_fixed[index] = true;
       return {};
@@ -77,7 +79,8 @@ struct InputMaker {
     const ArgumentSpec& argument = program.arguments[index];
     FURLONG_TRY(const std::uint64_t count, largest(argument));
     FURLONG_TRY(inputs.buffer_bytes[index], buffer_bytes(argument, count));
-    if (argument.direction == Direction::out || argument.direction == Direction::scratch) return {};
+    if (!contents || argument.direction == Direction::out || argument.direction == Direction::scratch)
+      return {};
     if (argument.fill == Fill::recipe) return fill_by_recipe(index);
     lattice::Value value;
     if (argument.fill == Fill::value) {
@@ -206,6 +209,20 @@ Result<RunInputs> Instance::timed_inputs(std::uint64_t seed, std::span<const lat
   FURLONG_CHECK(maker.run());
   FURLONG_TRY(const lattice::Environment checked, checked_problem());
   if (internal::same_problem(checked, problem_)) FURLONG_CHECK(maker.expect_files());
+  return std::move(maker.inputs);
+}
+
+Result<RunInputs> Instance::timed_sizes(std::span<const lattice::Point> points) const {
+  InputMaker maker{.program = *program_,
+                   .edition = *edition_,
+                   .facts = facts_,
+                   .points = points,
+                   .seed = 0,
+                   .inputs = {},
+                   .contents = false};
+  maker.inputs.name = "inputs of the caller";
+  maker.inputs.problem = problem_;
+  FURLONG_CHECK(maker.run());
   return std::move(maker.inputs);
 }
 

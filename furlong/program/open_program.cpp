@@ -5,6 +5,7 @@
 
 #include "furlong/base/os/process.h"
 #include "furlong/base/text.h"
+#include "furlong/program/linear/shipped.h"
 #include "furlong/program/lottery/lottery.h"
 #include "furlong/program/pack.h"
 
@@ -67,6 +68,11 @@ std::map<std::string, fs::path> shipped_files(Files& files) {
   return found;
 }
 
+// In the library itself, for where no file of it lies.
+bool is_built_in(const std::string& name) {
+  return std::ranges::find(linear::shipped_names(), name) != linear::shipped_names().end();
+}
+
 Result<fs::path> shipped_program_file(const std::string& name, Files& files) {
   const auto shipped = shipped_files(files);
   if (const auto found = shipped.find(name); found != shipped.end()) return found->second;
@@ -79,6 +85,7 @@ Result<fs::path> shipped_program_file(const std::string& name, Files& files) {
 std::vector<std::string> shipped_programs(Files& files) {
   auto shipped = shipped_files(files);
   shipped.try_emplace("lottery");
+  for (const std::string_view name : linear::shipped_names()) shipped.try_emplace(std::string(name));
   std::vector<std::string> names;
   for (const auto& [name, file] : shipped) names.push_back(name);
   return names;
@@ -92,7 +99,7 @@ bool is_shipped(const ProgramRequest& request, Files& files) {
     return error ? path : real;
   };
   const auto shipped = shipped_files(files);
-  if (is_plain_name(request.what)) return shipped.contains(request.what);
+  if (is_plain_name(request.what)) return shipped.contains(request.what) || is_built_in(request.what);
   return std::any_of(shipped.begin(), shipped.end(),
                      [&](const auto& each) { return whole(each.second) == whole(request.what); });
 }
@@ -106,8 +113,10 @@ Result<std::shared_ptr<const Program>> open_program(const ProgramRequest& reques
     return load_pack(path.has_parent_path() ? path.parent_path() : fs::path("."), files);
   if (path.extension() == ".toml") return load_program_file(path, files);
   if (is_plain_name(request.what)) {
-    FURLONG_TRY(const fs::path file, shipped_program_file(request.what, files));
-    return load_program_file(file, files);
+    const auto file = shipped_program_file(request.what, files);
+    if (file) return load_program_file(*file, files);
+    if (is_built_in(request.what)) return linear::shipped_program(request.what);
+    return Error(file.error());
   }
   if (files.exists(path))
     return fail(Code::invalid,

@@ -116,28 +116,37 @@ void add_emitted(Hasher& hasher, const Emitted& emitted) {
   }
 }
 
-// An emitter states no version: a changed one is told by what it makes of base and of every single change of
-// a knob. Points that cannot be emitted count by their error.
+// An emitter states no version: a changed one is told by what it makes of base, of every single change of a
+// knob and of the catalogue, for cards of several generations. Points that cannot be emitted count by their
+// error.
 void add_emitter(Hasher& hasher, const Program& program, const Edition& edition) {
   add_text(hasher, edition.emitter->name());
   const lattice::Environment problem(program.problem.begin(), program.problem.end());
-  const lattice::Environment facts = assumed_facts(edition.language);
-  const auto add = [&](const lattice::Point& point) {
-    const auto emitted = internal::emit(program, edition, point, problem, facts);
-    if (emitted)
-      add_emitted(hasher, *emitted);
-    else
-      add_text(hasher, emitted.error().text());
-  };
-  const lattice::Point base = edition.lattice.base();
-  add(base);
+  std::vector<lattice::Point> points{edition.lattice.base()};
   for (std::size_t k = 0; k < edition.lattice.knobs.size(); ++k) {
-    lattice::Point point = base;
+    lattice::Point point = edition.lattice.base();
     for (std::size_t i = 0; i < edition.lattice.knobs[k].values.size(); ++i) {
-      if (i == base.indices[k]) continue;
+      if (i == edition.lattice.base().indices[k]) continue;
       point.indices[k] = static_cast<std::uint32_t>(i);
-      add(point);
+      points.push_back(point);
     }
+  }
+  if (const auto catalogue = lattice::catalogue_points(edition.lattice))
+    points.insert(points.end(), catalogue->begin(), catalogue->end());
+  for (const int sm : {75, 86, 90, 100}) {
+    lattice::Environment facts = assumed_facts(edition.language);
+    if (edition.language == "cuda") {
+      facts["device.sm"] = sm;
+      facts["device.arch"] = fmt::format("sm_{}", sm);
+    }
+    for (const lattice::Point& point : points) {
+      const auto emitted = internal::emit(program, edition, point, problem, facts);
+      if (emitted)
+        add_emitted(hasher, *emitted);
+      else
+        add_text(hasher, emitted.error().text());
+    }
+    if (edition.language != "cuda") break;  // other languages' facts do not tell generations apart
   }
 }
 

@@ -69,6 +69,16 @@ class Install(unittest.TestCase):
         self.assertIn("base: " + tuning + " has no card of this vendor and back end", run.stdout)
         self.assertIn("right: ", run.stdout)
 
+    def test_linear_example_builds_and_looks_for_a_card(self):
+        build = os.path.join(self.folder.name, "linear")
+        subprocess.run(["cmake", "-S", os.path.join(SOURCE, "examples/linear-cuda"), "-B", build, "-G", "Ninja",
+                        f"-DCMAKE_PREFIX_PATH={self.prefix}"], check=True, capture_output=True)
+        subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
+        run = subprocess.run([os.path.join(build, "linear-cuda")], capture_output=True, text=True, timeout=120,
+                             env={**os.environ, "FURLONG_CUDA_DRIVER": "/nowhere/libcuda.so"})
+        self.assertEqual(run.returncode, 4, run.stdout + run.stderr)
+        self.assertIn("no CUDA card here: ", run.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -44,6 +44,10 @@ Result<Gemm> read(const EmitNames& lookup, bool real, Emitted& out) {
   FURLONG_TRY(gemm.chip, resolve_chip(asked, lookup));
   FURLONG_TRY(const std::string word, names.word("precision", "auto"));
   FURLONG_TRY(Resolved resolved, resolve_precision(word, real, gemm.chip, gemm.m, gemm.n, gemm.k));
+  // On the card at hand another kernel serves; who names a chip wants that chip's code.
+  if (resolved.chip_lacks && asked != "present")
+    return fail(Code::invalid, "{} ({}) has no instruction for {}: name another precision or chip",
+                gemm.chip.name, gemm.chip.arch, word);
   gemm.precision = resolved.precision;
   if (!resolved.note.empty()) out.notes.push_back(std::move(resolved.note));
   out.fallback = resolved.fallback;

@@ -44,6 +44,9 @@ Result<Gemv> read(const EmitNames& lookup) {
   gemv.matrix = dot == 1;
   gemv.wide = load == 0;
   gemv.activations = static_cast<Activations>(activations);
+  if (gemv.matrix && !gemv.chip.has.int8_mma && asked != "present")
+    return fail(Code::invalid, "{} ({}) has no int8 matrix instruction: dot imma is not for it",
+                gemv.chip.name, gemv.chip.arch);
   FURLONG_TRY(gemv.warps, names.integer("warps", 4));
   FURLONG_TRY(gemv.rows, names.integer("rows", 1));
   FURLONG_TRY(gemv.unroll, names.integer("unroll", 1));
@@ -119,9 +122,9 @@ void add_launches(const Gemv& gemv, std::vector<EmittedLaunch>& launches) {
   EmittedLaunch activations{.entry = "gemv_activations", .arguments = {"x", "activations", "k"}};
   activations.grid[0] = u(ceil_div(threads, 256));
   activations.block[0] = 256;
-  launches.push_back(std::move(activations));
   for (std::int64_t copy = 0; copy < gemv.copies; ++copy) {
     const bool parts = gemv.split_k > 1;
+    launches.push_back(activations);  // every product has its own x
     EmittedLaunch product{.entry = gemv.matrix ? "gemv_tiles" : "gemv_rows",
                           .arguments = {"planes", "activations", parts ? "parts" : "y", "n", "k", "copy"},
                           .scalars = {{"copy", copy}}};

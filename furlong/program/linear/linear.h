@@ -33,8 +33,9 @@ std::string_view precision_name(Precision precision);
 Operands operands_of(Precision precision);
 struct Resolved {
   Precision precision = Precision::int64;
-  std::string note;       ///< why it is not what was asked for, or what auto is; empty: as asked
-  bool fallback = false;  ///< the shape or the chip cannot have what was asked for
+  std::string note;         ///< why it is not what was asked for, or what auto is; empty: as asked
+  bool fallback = false;    ///< the shape or the chip cannot have what was asked for
+  bool chip_lacks = false;  ///< it is the chip that cannot
 };
 /// `auto` is always the plain one (int64; f32 for real operands), a ragged shape (a side that is no multiple
 /// of 16) and a chip that lacks the instruction fall back to it. `invalid`: no such precision.

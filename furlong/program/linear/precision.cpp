@@ -71,7 +71,8 @@ Result<Resolved> resolve_precision(std::string_view asked, bool real, const Chip
       return Resolved{.precision = plain,
                       .note = fmt::format("{} ({}) has no instruction for {}: {} is used", chip.name,
                                           chip.arch, asked, precision_name(plain)),
-                      .fallback = true};
+                      .fallback = true,
+                      .chip_lacks = true};
     if (m % 16 != 0 || n % 16 != 0 || k % 16 != 0)
       return Resolved{
           .precision = plain,

@@ -43,13 +43,23 @@ float f32_at(const Bytes& bytes, std::size_t i) { return load_le<float>(bytes.da
 
 // ---- Q8_0 weights and f32 activations ----
 
-// Every 16th row has the extremes of int8, another one scales that are denormal in f16.
+// The sign that a block's weights and activations lean to, both the same: products are positive on the whole,
+// so that a result is not small by chance beside its rounding errors, and both signs stand on both sides.
+double lean(std::size_t block) { return block % 3 == 1 ? -1 : 1; }
+
+// Every 16th row has the extremes of int8 (and cancels), another one scales that are denormal in f16.
 void fill_row(std::size_t row, std::size_t blocks, Random& random, std::uint8_t* into) {
   for (std::size_t block = 0; block < blocks; ++block, into += kBlockBytes) {
     double scale = 0.001 + 0.01 * random.uniform();
     if (row % 16 == 7) scale = std::ldexp(1.0 + static_cast<double>(random.below(1000)), -24);
     store_le(into, internal::half_from_double(scale));
-    for (std::size_t i = 0; i < kBlockWeights; i += 8) store_le(into + 2 + i, random.next());
+    for (std::size_t i = 0; i < kBlockWeights; i += 8) {
+      const std::uint64_t eight = random.next();
+      for (std::size_t j = 0; j < 8; ++j) {
+        const int weight = std::min(static_cast<int>(eight >> (8 * j) & 255) - 88, 127);
+        into[2 + i + j] = static_cast<std::uint8_t>(lean(block) < 0 ? -weight : weight);
+      }
+    }
     if (row % 16 != 3) continue;
     for (std::size_t i = 0; i < kBlockWeights; ++i) into[2 + i] = random.below(2) == 0 ? 0x80 : 0x7f;
   }
@@ -59,7 +69,7 @@ void fill_activations(std::size_t k, Random& random, std::span<std::uint8_t> int
   const std::size_t count = into.size() / sizeof(float);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t block = i % k / kBlockWeights;
-    double value = 2 * random.uniform() - 1;
+    double value = lean(block) * (1.2 * random.uniform() - 0.2);
     if (i % 97 == 11) value *= 8;                          // outliers, as activations have them
     if (block % 13 == 5) value = 0;                        // a block of zeros
     if (block % 13 == 6) value = std::ldexp(value, -140);  // and one of denormal numbers
@@ -184,7 +194,10 @@ class GemmRecipe final : public Recipe {
     const std::size_t count = into.size() / sizeof(std::int64_t);
     for (std::size_t i = 0; i < count; ++i) {
       std::int64_t value = random.between(low, high);
-      if (i < shape.k) value = i % 2 == 0 ? low : high;  // the largest products beside each other
+      // The first row of A and the first column of B: the largest sum that operand_max allows.
+      const bool edge = argument == "a" ? i < shape.k : i % shape.n == 0;
+      const std::size_t at = argument == "a" ? i : i / shape.n;
+      if (edge) value = at % 2 == 0 ? low : high;
       store_le(into.data() + i * sizeof(value), value);
     }
     return {};

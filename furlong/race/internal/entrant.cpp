@@ -32,26 +32,16 @@ Status describe(const program::Instance& instance, Entrant& entrant,
     }
     entrant.pipelines.push_back(std::move(pipeline));
   }
+  // Equal code under another bound is not the same variant: it has to keep its own.
+  if (instance.program().check.bound_by_knob) {
+    FURLONG_TRY(const double bound, instance.bound(entrant.point));
+    launches.add_field(fmt::format("{}", bound));
+  }
   entrant.launch_key = launches.finish().hex();
   Hasher all;
   all.add_field("furlong variant 1").add(entrant.plan.source_hash.bytes).add_field(entrant.launch_key);
   entrant.key = all.finish().hex();
   return {};
-}
-
-device::CompileRequest compile_request(const program::Instance& instance, const program::VariantPlan& plan,
-                                       std::uint64_t shared_bytes) {
-  device::CompileRequest request;
-  request.language = device::parse_language(instance.edition().language).value_or(device::Language::host);
-  request.name = plan.name;
-  request.source = plan.source;
-  request.source_name = plan.source_name;
-  request.entries = plan.entries;
-  request.defines = plan.defines;
-  request.options = plan.options;
-  request.include_folders = plan.include_folders;
-  request.dynamic_shared_bytes = shared_bytes;
-  return request;
 }
 
 Status launch_all(device::Device& device, std::span<const device::Launch> launches) {
@@ -86,22 +76,13 @@ Result<Pipeline> make_launches(const program::Instance& instance, const lattice:
 
 std::uint64_t buffer_bytes(const program::Instance& instance, const lattice::Point& point,
                            const program::RunInputs& inputs) {
-  const lattice::Lattice& lattice = instance.lattice();
-  const lattice::Lookup lookup = [&](std::string_view name) -> std::optional<lattice::Value> {
-    if (const auto found = inputs.problem.find(std::string(name)); found != inputs.problem.end())
-      return found->second;
-    return lattice.value(point, name);
-  };
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < inputs.buffer_bytes.size(); ++i) {
     const program::ArgumentSpec& spec = instance.program().arguments[i];
     std::uint64_t bytes = inputs.buffer_bytes[i];
     if (spec.direction == program::Direction::scratch) {
       // The case has the largest of all variants.
-      const auto count = spec.count.evaluate(lookup);
-      if (count)
-        bytes = static_cast<std::uint64_t>(lattice::to_integer(*count, spec.name).value_or(0)) *
-                element_bytes(spec.type);
+      if (const auto count = instance.elements(i, point, inputs)) bytes = *count * element_bytes(spec.type);
     }
     sum += bytes;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "furlong/race/buffers.h"
+#include "furlong/race/compile_request.h"
 #include "furlong/race/race.h"
 
 namespace furlong::race {
@@ -46,10 +47,6 @@ struct Entrant {
 /// Fills name, launches of the given cases and both keys. `invalid`: the point does not fit the problem.
 Status describe(const program::Instance& instance, Entrant& entrant,
                 std::span<const program::RunInputs* const> cases);
-
-/// The compile request of a plan. `shared_bytes`: the most that a launch will ask for.
-device::CompileRequest compile_request(const program::Instance& instance, const program::VariantPlan& plan,
-                                       std::uint64_t shared_bytes);
 
 /// The pipeline of `point` on `inputs` with a module and the buffers.
 Result<Pipeline> make_launches(const program::Instance& instance, const lattice::Point& point,

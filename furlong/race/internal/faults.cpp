@@ -19,7 +19,6 @@ std::string Race::evidence() const {
   hasher.add_field(
       fmt::format("{} {} {}", static_cast<int>(check.kind), check.bound, static_cast<int>(check.reference)));
   if (check.bound_by_knob) hasher.add_field(check.bound_by_knob->text());
-  if (check.bound_by_knob) hasher.add_field(check.bound_by_knob->text());
   hasher.add_field(check.file.string()).add_field(check.function).add_field(check.host_source);
   for (const auto& [name, data] : check.expected_data)
     if (data) hasher.add_field(name).add_field(as_text(data->bytes));

@@ -158,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
       if (step + u >= end || at >= width) continue;
       float scaled[ROWS];
 #pragma unroll
-      for (int r = 0; r < ROWS; ++r) scaled[r] = half_value(scale[u][r]);
+      for (int r = 0; r < ROWS; ++r) scaled[r] = half_value(scale[u][r]) * (1.0f / STEPS);
 #pragma unroll
       for (int column = 0; column < BATCH; ++column) {
         const uint64 place = static_cast<uint64>(column) * width + at;
@@ -173,7 +173,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
 #if TWO_WORDS
           sum = sum * 128 + dot(weights[u][r], low);
 #endif
-          sums[r][column] += static_cast<float>(sum) * (scaled[r] * magnitude);
+          // In this order neither a small scale nor a small magnitude is lost before it meets the sum.
+          sums[r][column] += static_cast<float>(sum) * scaled[r] * magnitude;
         }
       }
     }
@@ -184,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     for (int column = 0; column < BATCH; ++column) {
       float sum = sums[r][column];
       for (int step = 16; step > 0; step >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-      if (lane == 0u && row0 + r < n) OUTPUT(out, copy, column, row0 + r, n) = sum * (1.0f / STEPS);
+      if (lane == 0u && row0 + r < n) OUTPUT(out, copy, column, row0 + r, n) = sum;
     }
   }
 }
@@ -410,11 +411,13 @@ __device__ __forceinline__ void add_slab(const Slab& slab, const uint8* activati
 #pragma unroll
       for (int i = 0; i < 4; ++i) sum[i] = sum[i] * 128 + fine[i];
 #endif
-      const float upper = half_f32(half_at(slab.scales[r][0], b)), lower = half_f32(half_at(slab.scales[r][1], b));
-      sums[r][0] += static_cast<float>(sum[0]) * (upper * magnitude.x);
-      sums[r][1] += static_cast<float>(sum[1]) * (upper * magnitude.y);
-      sums[r][2] += static_cast<float>(sum[2]) * (lower * magnitude.x);
-      sums[r][3] += static_cast<float>(sum[3]) * (lower * magnitude.y);
+      // In this order neither a small scale nor a small magnitude is lost before it meets the sum.
+      const float upper = half_f32(half_at(slab.scales[r][0], b)) * (1.0f / STEPS);
+      const float lower = half_f32(half_at(slab.scales[r][1], b)) * (1.0f / STEPS);
+      sums[r][0] += static_cast<float>(sum[0]) * upper * magnitude.x;
+      sums[r][1] += static_cast<float>(sum[1]) * upper * magnitude.y;
+      sums[r][2] += static_cast<float>(sum[2]) * lower * magnitude.x;
+      sums[r][3] += static_cast<float>(sum[3]) * lower * magnitude.y;
     }
   }
 }
@@ -461,7 +464,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     for (int w = 0; w < WARPS; ++w) sum += parts[w][r][part][from];
     const uint32 row = (tile0 + r) * 16u + from / 4u + part / 2u * 8u;
     const uint32 column = from % 4u * 2u + part % 2u;
-    if (row < n && column < BATCH) OUTPUT(out, copy, column, row, n) = sum * (1.0f / STEPS);
+    if (row < n && column < BATCH) OUTPUT(out, copy, column, row, n) = sum;
   }
 }
 )cuda";
@@ -469,8 +472,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
 const std::string_view gemv_sum_text = R"cuda(
 // The parts of a split k, in order, so that the same inputs give the same bits.
 extern "C" __global__ void gemv_sum(const float* parts, float* y, uint32 n, uint32 copy) {
-  const uint32 i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= n * BATCH) return;
+  const uint64 i = static_cast<uint64>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= static_cast<uint64>(n) * BATCH) return;
   float sum = 0.0f;
   for (uint32 part = 0u; part < SPLIT_K; ++part) sum += parts[static_cast<uint64>(part) * n * BATCH + i];
   y[static_cast<uint64>(copy) * n * BATCH + i] = sum;

@@ -8,8 +8,9 @@
 
 namespace furlong::program::linear {
 
-/// Inputs "weights" (Q8_0 blocks) and "x"; the product in double. Rows of extremes, of denormal scales, of
-/// cancelling products stand among the random ones, and what lies beyond k in a row's last block is not 0.
+/// Inputs "weights" (Q8_0 blocks) and "x"; the product in double. Rows of extremes and of denormal scales
+/// stand among the random ones, blocks of zeros and of denormal numbers in x, and what lies beyond k in a
+/// row's last block is not 0.
 std::shared_ptr<const Recipe> make_gemv_recipe();
 /// Inputs "a" and "b" up to operand_max; the product modulo 2^64.
 std::shared_ptr<const Recipe> make_gemm_recipe();

@@ -1,0 +1,301 @@
+#include "furlong/kernel/raced_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "furlong/base/log.h"
+#include "furlong/base/os/paths.h"
+#include "furlong/base/text.h"
+#include "furlong/kernel/internal/choice.h"
+#include "furlong/race/compile_request.h"
+
+namespace furlong::kernel {
+namespace {
+
+constexpr std::size_t kMostChoiceBytes = 16u << 20;
+
+std::string problem_text(const program::Instance& instance) {
+  std::vector<std::string> texts;
+  for (const auto& [name, unused] : instance.program().problem)
+    texts.push_back(fmt::format("{}={}", name, instance.problem().at(name).text()));
+  return join(texts, ",");
+}
+
+ChoiceKey key_of(const device::Facts& facts, const program::Instance& instance, const Options& options) {
+  std::vector<std::string> allow = options.allow;
+  std::ranges::sort(allow);
+  return {{"furlong", FURLONG_LIBRARY_VERSION},
+          {"program", instance.program().name},
+          {"source", instance.program().source_hash().hex()},
+          {"language", instance.edition().language},
+          {"problem", problem_text(instance)},
+          {"backend", facts.backend},
+          {"silicon", facts.silicon.hash()},
+          {"driver", facts.driver},
+          {"compiler", facts.compiler},
+          {"variants", options.variants},
+          {"allow", join(allow, ",")},
+          {"base_may_win", options.base_may_win ? "yes" : "no"},
+          {"metric", options.race_options.metric == race::Metric::energy ? "energy" : "rate"},
+          {"cache", options.race_options.cache == race::CacheState::cold ? "cold" : "hot"}};
+}
+
+/// The same program and device with other values of some parameters.
+Result<program::Instance> with_problem(const program::Instance& instance,
+                                       const std::vector<std::pair<std::string, lattice::Value>>& replaced) {
+  std::vector<std::pair<std::string, lattice::Value>> problem;
+  for (const auto& [name, unused] : instance.program().problem)
+    problem.emplace_back(name, instance.problem().at(name));
+  problem.insert(problem.end(), replaced.begin(), replaced.end());
+  lattice::Environment facts;
+  const lattice::Lookup known = instance.facts();
+  for (const std::string& name : program::device_fact_names())
+    if (const auto value = known(name)) facts[name] = *value;
+  return program::Instance::make(instance.shared_program(), instance.edition().language, problem, facts);
+}
+
+bool timed(const race::VariantOutcome& variant) {
+  return variant.gated && std::isfinite(variant.gain) &&
+         (variant.exit == race::Exit::none || variant.exit == race::Exit::eliminated ||
+          variant.exit == race::Exit::duplicate);
+}
+
+}  // namespace
+
+/// One call of raced_kernel().
+class Maker {
+ public:
+  Maker(device::Device& device, const program::Instance& instance, const Options& options)
+      : device_(device),
+        raced_(instance),
+        options_(options),
+        context_(options.context),
+        files_(options.files != nullptr ? *options.files : system_files()) {
+    context_.device = &device;
+    context_.kept = nullptr;
+    context_.reopen = {};
+    if (context_.clock == nullptr) context_.clock = &system_clock();
+  }
+
+  Result<RacedKernel> make() {
+    FURLONG_TRY(points_, raced_.select(options_.variants, options_.allow));
+    FURLONG_TRY(program::Instance serving, with_problem(raced_, options_.serve));
+    serving_ = std::make_shared<const program::Instance>(std::move(serving));
+    key_ = key_of(device_.facts(), raced_, options_);
+    const std::filesystem::path folder =
+        options_.folder.empty() ? cache_folder() / "kernels" : options_.folder;
+    kernel_.file_ = folder / (digest_of(key_).hex() + ".json");
+    if (options_.use_kept) {
+      FURLONG_TRY(const bool made, from_kept());
+      if (made) return std::move(kernel_);
+    }
+    FURLONG_CHECK(from_race());
+    return std::move(kernel_);
+  }
+
+ private:
+  void warn(std::string text) {
+    log_warning("{}", text);
+    kernel_.notes_.push_back(std::move(text));
+  }
+  void pass_over(std::string_view why) {
+    warn(fmt::format("the kept choice {} is not used, and the variants are raced: {}", kernel_.file_.string(),
+                     why));
+  }
+
+  std::optional<Choice> load() {
+    if (!files_.exists(kernel_.file_)) return std::nullopt;
+    const auto text = files_.read(kernel_.file_, kMostChoiceBytes);
+    auto choice = text ? parse_choice(*text, "the file") : Result<Choice>(text.error());
+    if (!choice) {
+      pass_over(choice.error().text());
+      return std::nullopt;
+    }
+    if (const std::string differs = difference(key_, choice->key); !differs.empty()) {
+      pass_over(differs);
+      return std::nullopt;
+    }
+    if (!choice->decided && choice->budget_s < options_.race_options.budget_s) {
+      kernel_.notes_.push_back(fmt::format("a race of {:g} s did not decide: another one of {:g} s may",
+                                           choice->budget_s, options_.race_options.budget_s));
+      return std::nullopt;
+    }
+    return *std::move(choice);
+  }
+
+  /// The point of a kept choice, when it may be chosen now and its text is still the same.
+  Result<lattice::Point> point_of(const Choice& choice) {
+    FURLONG_TRY(const lattice::Point point, lattice::parse_variant(raced_.lattice(), choice.variant));
+    const bool raced = std::ranges::find(points_, point) != points_.end();
+    if (!raced || (!options_.base_may_win && point == raced_.lattice().base()))
+      return fail(Code::denied, "{} is not among the variants", choice.variant);
+    FURLONG_TRY(const program::VariantPlan plan, raced_.plan(point));
+    if (plan.source_hash.hex() != choice.text)
+      return fail(Code::incompatible, "the text of {} is another one now", choice.variant);
+    return point;
+  }
+
+  /// False: there is no choice that can be used.
+  Result<bool> from_kept() {
+    const std::optional<Choice> choice = load();
+    if (!choice) return false;
+    auto point = point_of(*choice);
+    if (!point) {
+      pass_over(point.error().text());
+      return false;
+    }
+    Status ready;
+    if (options_.gate_again) ready = gate(*point);
+    if (ready) ready = finish(*point);
+    if (!ready) {
+      const Code code = ready.error().code();
+      // Stopped, or the device is gone: another race would fare no better.
+      if (code == Code::timeout || code == Code::unavailable) return Error(ready.error());
+      pass_over(ready.error().text());
+      kernel_.module_.reset();
+      return false;
+    }
+    kernel_.why_ = choice->why;
+    kernel_.evidence_ = choice->race;
+    kernel_.from_cache_ = true;
+    return true;
+  }
+
+  /// What the buffers of a race hold; 64 bits are enough for the sum of some that each fit the machine.
+  Status check_memory() const {
+    FURLONG_TRY(const program::RunInputs sizes, raced_.timed_sizes(points_));
+    std::uint64_t sum = 0;
+    for (const std::size_t bytes : sizes.buffer_bytes) sum += bytes;
+    const std::uint64_t there = device_.facts().silicon.memory_bytes;
+    if (there == 0 || sum <= there) return {};
+    return fail(Code::exhausted, "the buffers of {} at {} take {}, and {} has {} of memory",
+                raced_.program().name, problem_text(raced_), human_bytes(sum), device_.facts().address(),
+                human_bytes(there));
+  }
+
+  Result<std::size_t> choose(const race::Outcome& outcome) const {
+    if (options_.base_may_win || outcome.winner != 0) return outcome.winner;
+    std::size_t best = 0;
+    std::vector<std::string> reasons;
+    for (std::size_t i = 1; i < outcome.variants.size(); ++i) {
+      const race::VariantOutcome& one = outcome.variants[i];
+      if (!timed(one)) {
+        reasons.push_back(fmt::format("{}: {}", one.name, one.why));
+      } else if (best == 0 || one.gain > outcome.variants[best].gain) {
+        best = i;
+      }
+    }
+    if (best != 0) return best;
+    return fail(Code::mismatch, "no variant but base, which is only the measure here, can be chosen: {}",
+                reasons.empty() ? "there is no other" : join(reasons, "; "));
+  }
+
+  Status from_race() {
+    FURLONG_CHECK(check_memory());
+    race::Kept kept;
+    race::Context context = context_;
+    context.kept = &kept;
+    auto outcome = race::run(raced_, points_, options_.race_options, context);
+    const bool ran = outcome.has_value();
+    release(kept);
+    if (!ran) return std::move(outcome).error();
+    FURLONG_TRY(const std::size_t chosen, choose(*outcome));
+    const race::VariantOutcome& variant = outcome->variants[chosen];
+    if (chosen < kept.modules.size()) kernel_.module_ = kept.modules[chosen];
+    // The race's winner passed a second gate; on another problem, or beaten by base, nobody did.
+    if (!options_.serve.empty() || chosen != outcome->winner) FURLONG_CHECK(gate(variant.point));
+    FURLONG_CHECK(finish(variant.point));
+    for (const std::string& note : outcome->notes) kernel_.notes_.push_back(note);
+    kernel_.why_ = chosen == outcome->winner
+                       ? outcome->sentence
+                       : fmt::format("{} is the best of those that may be chosen, {:+.1f}% to base",
+                                     variant.name, 100 * variant.gain);
+    kernel_.evidence_ = race::make_record(raced_, *outcome);
+    keep(*outcome, variant.point);
+    return {};
+  }
+
+  /// Gates the variant, and base before it, on the problem of the launches.
+  Status gate(const lattice::Point& point) {
+    std::vector<lattice::Point> pair{raced_.lattice().base()};
+    if (point != pair[0]) pair.push_back(point);
+    race::Kept kept;
+    race::Context context = context_;
+    context.kept = &kept;
+    context.ready = {};
+    auto outcome = race::check(*serving_, pair, pair.size(), options_.race_options, context);
+    release(kept);
+    if (!outcome) return std::move(outcome).error();
+    const race::VariantOutcome& checked = outcome->variants.back();
+    if (checked.exit != race::Exit::none && checked.exit != race::Exit::duplicate)
+      return fail(Code::mismatch, "{} failed when it was gated again: {}", checked.name, checked.why);
+    if (kept.modules.size() == pair.size() && kept.modules.back()) kernel_.module_ = kept.modules.back();
+    return {};
+  }
+
+  /// The buffers of a race go; its modules stay.
+  void release(race::Kept& kept) const {
+    if (!kept.buffers) return;
+    if (context_.acquire) context_.acquire();
+    kept.buffers.reset();
+    if (context_.release) context_.release();
+  }
+
+  /// Plan, launches and module of the point.
+  Status finish(const lattice::Point& point) {
+    const lattice::Point points[] = {point};
+    FURLONG_TRY(kernel_.sizes_, serving_->timed_sizes(points));
+    FURLONG_TRY(kernel_.plan_, serving_->plan(point));
+    FURLONG_TRY(kernel_.launches_, serving_->launches(point, kernel_.sizes_));
+    FURLONG_TRY(const program::VariantPlan raced, raced_.plan(point));
+    if (raced.source_hash != kernel_.plan_.source_hash)
+      return fail(Code::invalid,
+                  "{} has another text for the problem of its launches ({}) than for the raced one ({})",
+                  kernel_.plan_.name, problem_text(*serving_), problem_text(raced_));
+    if (!kernel_.module_) {
+      std::uint64_t shared = 0;
+      for (const program::LaunchPlan& launch : kernel_.launches_)
+        shared = std::max(shared, launch.shared_bytes);
+      FURLONG_TRY(kernel_.module_,
+                  device_.compile(race::compile_request(*serving_, kernel_.plan_, shared), context_.stop));
+    }
+    kernel_.device_ = &device_;
+    kernel_.instance_ = serving_;
+    for (const std::string& note : kernel_.plan_.notes)
+      kernel_.notes_.push_back(fmt::format("{}: {}", kernel_.plan_.name, note));
+    return {};
+  }
+
+  void keep(const race::Outcome& outcome, const lattice::Point& point) {
+    const bool alone = points_.size() == 1;
+    Choice choice{.key = key_,
+                  .variant = lattice::variant_name(raced_.lattice(), point),
+                  .text = kernel_.plan_.source_hash.hex(),
+                  .why = kernel_.why_,
+                  .decided = outcome.verdict_word == "winner" || outcome.verdict_word == "dead-heat" ||
+                             outcome.verdict_word == "classic" || alone,
+                  .budget_s = options_.race_options.budget_s,
+                  .race = kernel_.evidence_};
+    const Status written = files_.write_atomic(kernel_.file_, print_choice(choice));
+    if (!written)
+      warn(fmt::format("the choice cannot be kept, and the next start races again: {}",
+                       written.error().text()));
+  }
+
+  device::Device& device_;
+  const program::Instance& raced_;
+  const Options& options_;
+  race::Context context_;
+  Files& files_;
+  std::vector<lattice::Point> points_;
+  std::shared_ptr<const program::Instance> serving_;
+  ChoiceKey key_;
+  RacedKernel kernel_;
+};
+
+Result<RacedKernel> raced_kernel(device::Device& device, const program::Instance& instance,
+                                 const Options& options) {
+  return Maker(device, instance, options).make();
+}
+
+}  // namespace furlong::kernel
