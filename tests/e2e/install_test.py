@@ -37,6 +37,12 @@ class Install(unittest.TestCase):
             for header, run in pool.map(compile_alone, headers):
                 self.assertEqual(run.returncode, 0, f"{header} does not compile alone:\n{run.stderr}")
 
+    def test_shipped_programs_are_found(self):
+        furlong = os.path.join(self.prefix, "bin", "furlong")
+        run = subprocess.run([furlong, "emit", "gemv"], capture_output=True, text=True, cwd=self.folder.name, timeout=120)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("__global__", run.stdout)
+
     def test_consumer_builds_and_races(self):
         build = os.path.join(self.folder.name, "consumer")
         environment = {**os.environ, "FURLONG_CACHE_DIR": os.path.join(self.folder.name, "cache"),
