@@ -59,6 +59,12 @@ struct Context {
   State state = State::none;
 };
 
+/// Whether a variant that left with this word is wrong, not slow: "gate", "trial" and "quarantined". What is
+/// wrong wins and loses nothing; it is to be mended. "compile" and "launch" are limits of a regime.
+bool is_defect(std::string_view exit);
+/// "failed its gate", "failed its trial", "is quarantined"; else "left with" and the word.
+std::string exit_text(std::string_view exit);
+
 /// A variant that left races before it was timed, while its partner of the pair was timed.
 struct Fault {
   std::string variant;
@@ -82,14 +88,17 @@ struct Cost {
 
 struct RegimeEvidence {
   Regime regime;
-  int races = 0;  ///< that timed a pair or saw a fault
+  int races = 0;  ///< that timed a pair or saw a fault; those that saw a defect alone are none
   Spread spread;
   State state = State::none;
   std::vector<Context> contexts;  ///< by name
-  std::vector<Fault> faults;
+  std::vector<Fault> faults;      ///< losses, of_default wins, of their own kind
+  std::vector<Fault> defects;     ///< see is_defect: neither
   std::vector<Cost> costs;
   bool value_faulted() const;
   bool default_faulted() const;
+  /// The first defect of the value's side; null: none.
+  const Fault* value_defect() const;
 };
 
 enum class Verdict { trade_off, bake_in, drop, unproven };
@@ -154,6 +163,7 @@ struct Report {
   int no_interval = 0;  ///< rates without an interval (the plain rule's), which prove nothing
   std::vector<LostVariant> lost;
   std::vector<KnobReport> knobs;            ///< in the lattice's order
+  std::vector<std::string> defects;         ///< variants that are wrong, one sentence a regime
   std::vector<std::string> contradictions;  ///< one sentence each; empty: the records contradict nothing
 };
 

@@ -209,16 +209,67 @@ TEST_F(Audit, CompileTimeAndPowerNeedSeveralRaces) {
 
 TEST_F(Audit, AFaultIsALossOfItsOwnKind) {
   never_loses();
-  record::RaceRecord broken = race("B", 1, {});
-  broken.variants.push_back(failed("u2", "gate", "gate: element 3: got 1, expected 2"));
-  records.push_back(broken);
+  records.push_back(race("B", 1, {}));
+  records.back().variants.push_back(failed("u2", "compile", "too many registers"));
   const ValueReport& value = u2();
   EXPECT_EQ(value.verdict, Verdict::trade_off);
-  EXPECT_THAT(value.why, HasSubstr("loses: u2 fails (gate) with n=1 on B, driver 580"));
+  EXPECT_THAT(value.why, HasSubstr("loses: u2 fails (compile) with n=1 on B, driver 580"));
   EXPECT_EQ(value.races, 7);
   ASSERT_THAT(value.regimes.back().faults, SizeIs(1));
-  EXPECT_EQ(value.regimes.back().faults[0].why, "gate: element 3: got 1, expected 2");
+  EXPECT_EQ(value.regimes.back().faults[0].why, "too many registers");
   EXPECT_EQ(value.regimes.back().state, State::none) << "no rate there";
+  EXPECT_THAT(report.defects, IsEmpty());
+}
+
+TEST_F(Audit, AWrongVariantIsNoLossAndAFindingOfItsOwn) {
+  for (const char* exit : {"gate", "trial", "quarantined"}) {
+    records.clear();
+    never_loses();
+    records.push_back(race("B", 1, {}));
+    records.back().variants.push_back(failed("u2", exit, "element 3: got 1, expected 2"));
+    const ValueReport& value = u2();
+    EXPECT_EQ(value.verdict, Verdict::unproven)
+        << "neither a price nor a value to be built in: " << value.why;
+    EXPECT_EQ(value.races_missing, 2);
+    EXPECT_THAT(value.why, HasSubstr(exit));
+    EXPECT_EQ(value.races, 6) << "a race that saw nothing else is none";
+    ASSERT_THAT(value.regimes.back().defects, SizeIs(1));
+    EXPECT_THAT(value.regimes.back().faults, IsEmpty());
+    ASSERT_THAT(report.defects, SizeIs(1));
+    EXPECT_THAT(report.defects[0], HasSubstr("in 1 race with n=1 on B, driver 580: "));
+    EXPECT_THAT(report.contradictions, IsEmpty());
+    EXPECT_EQ(report.used, 7);
+  }
+  EXPECT_THAT(report.defects[0], HasSubstr("u2 is quarantined in"));
+}
+
+TEST_F(Audit, AWrongVariantIsFoundWhateverItWasRacedBeside) {
+  for (int i = 0; i < 2; ++i) {
+    records.push_back(race("A", 1, {}));
+    records.back().variants.push_back(failed("u2-w4", "gate", "gate: element 3: got 1, expected 2"));
+  }
+  EXPECT_EQ(u2().verdict, Verdict::unproven);
+  ASSERT_THAT(report.defects, SizeIs(1)) << "once, though it is a value of two knobs";
+  EXPECT_EQ(report.defects[0],
+            "u2-w4 failed its gate in 2 races with n=1 on A, driver 580: gate: element 3: got 1, expected 2");
+}
+
+TEST_F(Audit, WhatIsWrongEverywhereIsNotDropped) {
+  for (const int n : {1, 2, 3, 1, 2, 3}) {
+    records.push_back(race("A", n, {}));
+    records.back().variants.push_back(failed("u2", "gate", "wrong"));
+  }
+  EXPECT_EQ(u2().verdict, Verdict::unproven);
+  EXPECT_THAT(u2().why, HasSubstr("u2 failed its gate with n=1 on A, driver 580, and is to be mended"));
+  EXPECT_THAT(report.defects, SizeIs(3));
+}
+
+TEST_F(Audit, AWrongDefaultIsNoWin) {
+  records.push_back(race("A", 1, {{"u2-w4", 1.0}}));
+  records.back().variants.push_back(failed("w4", "gate", "wrong"));
+  records.push_back(race("A", 2, {{"u2", -2.0}}));
+  EXPECT_EQ(u2().verdict, Verdict::unproven);
+  EXPECT_THAT(report.defects, SizeIs(1));
 }
 
 TEST_F(Audit, WhatFailsEverywhereIsDropped) {
@@ -502,11 +553,28 @@ TEST_F(Claims, ASmallWinContradictsNoWin) {
 TEST_F(Claims, AFaultIsALoss) {
   for (int i = 0; i < 2; ++i) {
     records.push_back(race("A", 1, {}));
-    records.back().variants.push_back(failed("u2", "gate", "wrong"));
+    records.back().variants.push_back(failed("u2", "launch", "trap"));
   }
   EXPECT_EQ(claim(Outcome::loses, "").state, ClaimState::confirmed);
   EXPECT_EQ(claim(Outcome::wins, "").state, ClaimState::contradicted);
-  EXPECT_THAT(report.contradictions[0], HasSubstr("u2 fails (gate) with n=1"));
+  EXPECT_THAT(report.contradictions[0], HasSubstr("u2 fails (launch) with n=1"));
+}
+
+TEST_F(Claims, AWrongVariantConfirmsNothing) {
+  for (const char* exit : {"gate", "trial", "quarantined"}) {
+    records.clear();
+    for (int i = 0; i < 2; ++i) {
+      records.push_back(race("A", 1, {}));
+      records.back().variants.push_back(failed("u2", exit, "wrong"));
+    }
+    for (const Outcome outcome : {Outcome::loses, Outcome::wins, Outcome::ties})
+      EXPECT_EQ(claim(outcome, "").state, ClaimState::open) << exit;
+    EXPECT_THAT(report.contradictions, IsEmpty());
+    EXPECT_THAT(report.defects, SizeIs(1));
+    add_twice(records, "A", 1, {{"u2", -2.0}});  // in other races it is right
+    EXPECT_EQ(claim(Outcome::loses, "").state, ClaimState::open) << exit;
+    EXPECT_EQ(claim(Outcome::wins, "").state, ClaimState::contradicted) << exit;
+  }
 }
 
 TEST_F(Claims, WhatRecordsDoNotTellIsNotJudged) {

@@ -80,6 +80,8 @@ std::string show_text(const lattice::Lattice& lattice, const Report& report) {
   if (!report.lost.empty()) text += "\nVariants that are none of this lattice (values that left it):\n";
   for (const LostVariant& lost : report.lost)
     text += fmt::format("  {} ({} records): {}\n", one_line(lost.name), lost.records, one_line(lost.why));
+  if (!report.defects.empty()) text += "\nVariants that are wrong, to be mended whatever the table says:\n";
+  for (const std::string& defect : report.defects) text += "  " + defect + "\n";
   if (!report.contradictions.empty()) text += "\nThe records contradict the program's sentences:\n";
   for (const std::string& contradiction : report.contradictions) text += "  " + contradiction + "\n";
   return text;

@@ -27,6 +27,17 @@ Json spread_json(const Spread& spread, State state) {
   return json;
 }
 
+Json faults_json(const std::vector<Fault>& faults) {
+  Json json = Json::array();
+  for (const Fault& fault : faults)
+    json.push_back(Json{{"variant", fault.variant},
+                        {"exit", fault.exit},
+                        {"why", fault.why},
+                        {"races", fault.races},
+                        {"of_default", fault.of_default}});
+  return json;
+}
+
 Json regime_json(const RegimeEvidence& evidence) {
   Json json{{"card", evidence.regime.card},
             {"driver", evidence.regime.driver},
@@ -40,14 +51,8 @@ Json regime_json(const RegimeEvidence& evidence) {
     contexts.push_back(std::move(one));
   }
   json["contexts"] = std::move(contexts);
-  Json faults = Json::array();
-  for (const Fault& fault : evidence.faults)
-    faults.push_back(Json{{"variant", fault.variant},
-                          {"exit", fault.exit},
-                          {"why", fault.why},
-                          {"races", fault.races},
-                          {"of_default", fault.of_default}});
-  json["faults"] = std::move(faults);
+  json["faults"] = faults_json(evidence.faults);
+  json["defects"] = faults_json(evidence.defects);
   Json costs = Json::array();
   for (const Cost& cost : evidence.costs)
     costs.push_back(Json{{"measure", std::string(measure_name(cost.measure))},
@@ -139,6 +144,7 @@ Json to_json(const lattice::Lattice& lattice, const Report& report) {
                 {"sources", report.sources}}},
               {"knobs", std::move(knobs)},
               {"lost", std::move(lost)},
+              {"defects", report.defects},
               {"contradictions", report.contradictions}};
 }
 

@@ -83,6 +83,14 @@ class KnobsAudit(Case):
             record[key] = {"bad" if name == "u2" else name: of for name, of in record[key].items()}
         return json.dumps(record) + "\n"
 
+    def test_a_wrong_variant_is_a_finding(self):
+        self.record("lottery", {}, "--variants", "u2,u8", faults=[{"variant": "u8", "fault": "wrong_output"}])
+        run = self.audit("--strict", code=3)
+        self.assertIn("u8 failed its gate in 1 race with loads=128,wide=0 on Sim_Card", run.stdout)
+        self.assertNotIn("contradict", run.stdout)
+        self.assertEqual(sum(len(edition["defects"]) for edition in self.audit_json()["editions"]), 1)
+        self.audit()
+
     def claiming(self, claims):
         program = self.host_program(GOOD_LOOP)
         text = self.read(program).replace('[[knob]]', '[class]\nbig = "n >= 65536"\n[[knob]]')

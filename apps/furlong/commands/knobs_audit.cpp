@@ -120,9 +120,10 @@ Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(const auto audited, audit_editions(arguments, *program, read.records));
   tell_problems(read.problems);
   arguments.flag("--json") ? print_json(*program, audited, read.problems) : print_text(*program, audited);
-  const bool contradicted =
-      std::ranges::any_of(audited, [](const Audited& one) { return !one.report.contradictions.empty(); });
-  return contradicted && arguments.flag("--strict") ? exit_failed : exit_ok;
+  const bool refused = std::ranges::any_of(audited, [](const Audited& one) {
+    return !one.report.contradictions.empty() || !one.report.defects.empty();
+  });
+  return refused && arguments.flag("--strict") ? exit_failed : exit_ok;
 }
 
 }  // namespace
@@ -142,7 +143,8 @@ CommandSpec knobs_audit_command() {
           "A damaged line is named on standard error and the others are read; records of other programs and "
           "variants that left the lattice are counted.\n"
           "Exit 0: audited, also without any evidence; 2: bad usage or input; 3: with --strict, when records "
-          "contradict the table. Missing evidence contradicts nothing.",
+          "contradict the table or a variant of theirs was wrong (it failed its gate or its trial, or is "
+          "quarantined). Missing evidence contradicts nothing.",
       .positionals = {{.name = "RECORDS",
                        .help = "Files of race records, one JSON object a line (furlong race --record).",
                        .many = true}},
@@ -159,7 +161,8 @@ CommandSpec knobs_audit_command() {
             .choices = {"host", "opencl", "cuda", "metal"}},
            {.name = "--strict",
             .value_name = "",
-            .help = "Exit 3 when a verdict or a regime contradicts a sentence or a claim of the table."},
+            .help = "Exit 3 when a verdict or a regime contradicts a sentence or a claim of the table, or a "
+                    "variant was wrong."},
            {.name = "--threshold",
             .value_name = "PCT",
             .help = "Difference of rates up to which two values tie. Default 0.5."},

@@ -119,6 +119,7 @@ class Collector {
     }
     out_.report.sources = static_cast<int>(sources_.size());
     for (auto& [name, lost] : lost_) out_.report.lost.push_back(std::move(lost));
+    for (const auto& [key, defect] : defects_) out_.report.defects.push_back(defect.text());
     return std::move(out_);
   }
 
@@ -128,6 +129,19 @@ class Collector {
     const RacedVariant* variant = nullptr;
     std::optional<Sample> gain;
     std::string fault;
+  };
+
+  /// A variant that was wrong in a regime, whatever it was raced beside.
+  struct Defect {
+    std::string variant, exit, why;
+    Regime regime;
+    int races = 0;
+    std::string text() const {
+      const bool said = why.empty() || why.starts_with(exit);  // "gate: element 3: ..."
+      return fmt::format("{} {} in {} race{} with {}{}{}", one_line(variant), exit_text(exit), races,
+                         races == 1 ? "" : "s", regime.text(), why.empty() ? "" : ": ",
+                         one_line(said ? why : exit + ": " + why));
+    }
   };
 
   bool wanted(const RaceRecord& record) {
@@ -160,13 +174,28 @@ class Collector {
       entrants.emplace(*point, std::move(entrant));
     }
     const int race = ++races_;
-    bool used = false;
+    bool used = note_defects(record, entrants);
     for (const auto& [point, entrant] : entrants)
       for (std::size_t k = 0; k < lattice_.knobs.size(); ++k)
         used = pair_up(record, race, entrants, point, entrant, k) || used;
     if (!used) return;
     ++out_.report.used;
     sources_.insert(record.source);
+  }
+
+  /// Whether there are any.
+  bool note_defects(const RaceRecord& record, const std::map<lattice::Point, Entrant>& entrants) {
+    bool any = false;
+    for (const auto& [point, entrant] : entrants) {
+      if (!is_defect(entrant.fault)) continue;
+      any = true;
+      Defect& defect = defects_[regime_key(record) + entrant.variant->name + '\0' + entrant.fault];
+      if (defect.races++ == 0) defect.regime = regime_of(record);
+      defect.variant = entrant.variant->name;
+      defect.exit = entrant.fault;
+      defect.why = entrant.variant->detail.out;
+    }
+    return any;
   }
 
   /// The entrant's value of knob k beside the default; whether that told anything.
@@ -188,16 +217,18 @@ class Collector {
     const bool value_failed = !entrant.fault.empty() && beside.gain;
     const bool default_failed = !beside.fault.empty() && entrant.gain;
     if (!timed && !value_failed && !default_failed) return ++evidence.untimed, false;
-    Pairs& pairs = evidence.regimes[regime_key(record)];
-    if (pairs.races.empty()) pairs.regime = regime_of(record);
-    if (pairs.races.empty() || pairs.races.back() != race) pairs.races.push_back(race);
+    const auto [found, first] = evidence.regimes.try_emplace(regime_key(record));
+    Pairs& pairs = found->second;
+    if (first) pairs.regime = regime_of(record);
+    const Entrant& failed = value_failed ? entrant : beside;
+    const bool defect = !timed && is_defect(failed.fault);
+    if (!defect && (pairs.races.empty() || pairs.races.back() != race)) pairs.races.push_back(race);
     if (!timed) {
-      const Entrant& failed = value_failed ? entrant : beside;
-      add_fault(pairs.faults, {.variant = failed.variant->name,
-                               .exit = failed.fault,
-                               .why = failed.variant->detail.out,
-                               .races = 1,
-                               .of_default = default_failed});
+      add_fault(defect ? pairs.defects : pairs.faults, {.variant = failed.variant->name,
+                                                        .exit = failed.fault,
+                                                        .why = failed.variant->detail.out,
+                                                        .races = 1,
+                                                        .of_default = default_failed});
       return true;
     }
     const Sample sample = code_of(*entrant.variant) == code_of(*beside.variant)
@@ -243,6 +274,7 @@ class Collector {
   int races_ = 0;
   std::set<std::string> seen_, sources_;
   std::map<std::string, LostVariant> lost_;
+  std::map<std::string, Defect> defects_;  ///< by regime, variant and exit
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ struct Pairs {
   std::map<std::string, std::vector<PairSample>> by_context;  ///< by the variant with the default
   std::vector<PairSample> work_per_joule;  ///< of races for energy: log ratios, above 0 takes less
   std::map<Measure, std::vector<CostPair>> costs;
-  std::vector<Fault> faults;
+  std::vector<Fault> faults, defects;
   std::vector<int> races;  ///< with a pair timed or a fault; ascending, each once
 };
 

@@ -87,6 +87,18 @@ void find_extremes(ValueReport& value) {
   }
 }
 
+std::string defect_text(const RegimeEvidence& evidence, const Fault& defect) {
+  return fmt::format("{} {} with {}", one_line(defect.variant), exit_text(defect.exit),
+                     evidence.regime.text());
+}
+
+/// The first defect of the value, in words; empty: none.
+std::string first_defect(const ValueReport& value) {
+  for (const RegimeEvidence& evidence : value.regimes)
+    if (const Fault* defect = evidence.value_defect()) return defect_text(evidence, *defect);
+  return "";
+}
+
 bool has_evidence(const RegimeEvidence& evidence) {
   return evidence.state != State::none || evidence.value_faulted() || evidence.default_faulted();
 }
@@ -118,6 +130,7 @@ int races_missing(const RegimeEvidence& evidence, bool loss, const Options& opti
 bool enough(ValueReport& value, bool loss, const Options& options) {
   std::vector<int> races;
   for (const RegimeEvidence& evidence : value.regimes) {
+    if (evidence.value_defect() != nullptr) value.races_missing += options.min_races;  // once it is mended
     if (!has_evidence(evidence)) continue;
     races.push_back(evidence.races);
     if (!rules_out(evidence, loss)) value.races_missing += races_missing(evidence, loss, options);
@@ -158,7 +171,9 @@ std::string missing_text(const ValueReport& value) {
 void say_nothing_known(ValueReport& value, const Options& options) {
   value.regimes_missing = options.min_regimes;
   value.races_missing = options.min_regimes * options.min_races;
-  if (value.without_partner > 0) {
+  if (const std::string defect = first_defect(value); !defect.empty()) {
+    value.why = defect + ", and is to be mended before it is judged";
+  } else if (value.without_partner > 0) {
     value.why = fmt::format("raced {}, never beside {}, which differs in this knob alone",
                             counted(value.without_partner, "time"), one_line(value.partner));
   } else if (value.untimed > 0) {
@@ -226,6 +241,7 @@ void judge(const lattice::Knob& knob, const Options& options, ValueReport& value
   }
   value.why = fmt::format("no {} found {} {}", wins ? "loss" : "win", beyond, evidence_text(value));
   if (!found.empty()) value.why += "; " + found;
+  if (const std::string defect = first_defect(value); !defect.empty()) value.why += "; " + defect;
   value.why += fmt::format("; for \"{}\" {}", wins ? "bake in" : "drop", missing_text(value));
 }
 
