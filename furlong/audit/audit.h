@@ -20,8 +20,12 @@
 namespace furlong::audit {
 
 struct Options {
-  std::string program;            ///< records of other programs are skipped and counted; empty: none is
-  std::string language;           ///< the same for the kernel text's language
+  std::string program;   ///< records of other programs are skipped and counted; empty: none is
+  std::string language;  ///< the same for the kernel text's language
+  /// Hash of the program's text (RaceRecord::source) that counts. Empty, as for programs whose text differs
+  /// by class or day: of each class the newest record's.
+  std::string source;
+  bool any_source = false;        ///< records of every text count, pooled
   bool unstated_language = true;  ///< take records whose language neither they nor their back end tell
   double threshold = 0.005;       ///< ratio - 1 up to which two rates are a tie; above 0, finite
   int min_races = 2;  ///< of a regime, before it counts for min_regimes or contradicts a sentence; at least 1
@@ -159,6 +163,7 @@ struct Report {
   int used = 0;                                                 ///< that held evidence
   int other_program = 0, other_language = 0, other_metric = 0;  ///< skipped
   int repeated = 0;                                             ///< the same record again, skipped
+  int other_source = 0;                                         ///< of another text than counts, skipped
   int sources = 0;      ///< different texts of the program among those used
   int no_interval = 0;  ///< rates without an interval (the plain rule's), which prove nothing
   std::vector<LostVariant> lost;

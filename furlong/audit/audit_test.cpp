@@ -15,6 +15,7 @@ using testing::failed;
 using testing::Gain;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::race;
 using ::testing::SizeIs;
 using testing::small_lattice;
@@ -461,6 +462,52 @@ TEST_F(Audit, WhatIsNotOfTheProgramIsCounted) {
   EXPECT_EQ(report.lost[0].name, "u4");
   EXPECT_EQ(report.lost[0].records, 1);
   EXPECT_THAT(report.lost[0].why, HasSubstr("'u4' is no tag of this lattice"));
+}
+
+TEST_F(Audit, TextsOfTheProgramAreNotPooled) {
+  add_twice(records, "A", 1, {{"u2", -10.0}});
+  add_twice(records, "A", 1, {{"u2", 10.0}});
+  for (int i = 0; i < 4; ++i) records[i].source = i < 2 ? "old" : "new";
+  std::ranges::reverse(records);  // age is told by the stamps, not by the order
+  EXPECT_EQ(u2().regimes.at(0).state, State::wins);
+  EXPECT_EQ(u2().regimes[0].races, 2);
+  EXPECT_EQ(report.other_source, 2);
+  EXPECT_EQ(report.used, 2);
+  EXPECT_EQ(report.sources, 1);
+  EXPECT_THAT(show_text(lattice, report), HasSubstr("2 of 4 records hold evidence, 2 of other texts of the "
+                                                    "program; texts of the program: 1\nnote: of each class"));
+  options.source = "old";
+  EXPECT_EQ(u2().regimes.at(0).state, State::loses);
+  EXPECT_EQ(report.other_source, 2);
+  EXPECT_THAT(show_text(lattice, report), HasSubstr("note: only the program's text as it is now counts"));
+  options.source = "newer";
+  EXPECT_THAT(u2().regimes, IsEmpty());
+  EXPECT_EQ(report.other_source, 4);
+  options.any_source = true;
+  EXPECT_EQ(u2().regimes.at(0).state, State::open);
+  EXPECT_TRUE(u2().regimes[0].spread.disagree);
+  EXPECT_EQ(report.other_source, 0);
+  EXPECT_EQ(report.sources, 2);
+  EXPECT_THAT(show_text(lattice, report), Not(HasSubstr("note:")));
+}
+
+TEST_F(Audit, EachClassHasANewestTextOfItsOwn) {
+  records = {race("A", 1, {{"u2", 1.0}}), race("B", 1, {{"u2", 1.0}}), race("A", 2, {{"u2", 1.0}})};
+  records[0].source = "old";
+  records[2].source = "of class 2";
+  u2();
+  EXPECT_EQ(report.used, 2) << "on whichever card";
+  EXPECT_EQ(report.other_source, 1);
+  EXPECT_EQ(report.sources, 2);
+  records[1].ts = "2025-12-31T23:59:59.5Z";
+  u2();
+  EXPECT_THAT(report.knobs[0].values[0].regimes, SizeIs(2));
+  EXPECT_EQ(report.knobs[0].values[0].regimes[0].regime.card, "A");
+  records[0].program = "other";  // what is not of the program makes nothing old
+  options.program = "mix";
+  u2();
+  EXPECT_EQ(report.used, 2);
+  EXPECT_EQ(report.other_source, 0);
 }
 
 TEST_F(Audit, RecordsThatDoNotTellTheirLanguage) {

@@ -61,10 +61,16 @@ std::string counts_text(const Report& report) {
   const std::pair<int, std::string_view> others[] = {{report.other_program, "of other programs"},
                                                      {report.other_language, "of other languages"},
                                                      {report.other_metric, "of a metric that is not known"},
-                                                     {report.repeated, "repeated"}};
+                                                     {report.repeated, "repeated"},
+                                                     {report.other_source, "of other texts of the program"}};
   for (const auto& [count, what] : others)
     if (count > 0) text += fmt::format(", {} {}", count, what);
   text += fmt::format("; texts of the program: {}\n", report.sources);
+  if (report.other_source > 0)
+    text +=
+        fmt::format("note: {}; --any-source takes records of every text\n",
+                    report.options.source.empty() ? "of each class of the program only the newest text counts"
+                                                  : "only the program's text as it is now counts");
   if (report.no_interval > 0)
     text += fmt::format(
         "note: {} rates without an interval were left out; races by the plain rule prove nothing\n",

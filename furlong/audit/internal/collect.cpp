@@ -78,16 +78,39 @@ Regime regime_of(const RaceRecord& record) {
 }
 
 /// Features in any order make one class.
-std::string regime_key(const RaceRecord& record) {
+std::string class_key(const RaceRecord& record) {
   record::ProgramClass features = record.program_class;
   std::ranges::sort(features, {}, [](const auto& feature) { return feature.first; });
-  std::string key = record.card + '\0' + record.driver + '\0';
+  std::string key;
   for (const auto& [name, value] : features) {
     // Numbers in the order of their size.
     const std::int64_t* integer = value.integer();
     key += name + '=' + (integer != nullptr ? fmt::format("{:021}", *integer) : value.literal()) + '\0';
   }
   return key;
+}
+
+std::string regime_key(const RaceRecord& record) {
+  return record.card + '\0' + record.driver + '\0' + class_key(record);
+}
+
+/// By class the text of the newest record; of records of one moment, that of the last.
+std::map<std::string, std::string> newest_sources(std::span<const RaceRecord* const> records) {
+  struct Newest {
+    std::int64_t at_us = 0;
+    std::string source;
+  };
+  std::map<std::string, Newest> newest;
+  for (const RaceRecord* record : records) {
+    // A stamp that cannot be read is older than any.
+    const std::int64_t at_us =
+        record::parse_stamp(record->ts).value_or(std::numeric_limits<std::int64_t>::min());
+    const auto [found, first] = newest.try_emplace(class_key(*record), at_us, record->source);
+    if (!first && at_us >= found->second.at_us) found->second = {at_us, record->source};
+  }
+  std::map<std::string, std::string> sources;
+  for (auto& [key, one] : newest) sources[key] = std::move(one.source);
+  return sources;
 }
 
 std::optional<std::pair<double, double>> both(const std::optional<double>& value,
@@ -114,8 +137,18 @@ class Collector {
 
   Collected collect(std::span<const RaceRecord> records) {
     out_.report.records = static_cast<int>(records.size());
-    for (const RaceRecord& record : records) {
-      if (wanted(record)) take(record);
+    std::vector<const RaceRecord*> all;
+    for (const RaceRecord& record : records)
+      if (wanted(record)) all.push_back(&record);
+    const bool by_age = !options_.any_source && options_.source.empty();
+    const std::map<std::string, std::string> newest =
+        by_age ? newest_sources(all) : std::map<std::string, std::string>();
+    for (const RaceRecord* record : all) {
+      const std::string& source = by_age ? newest.at(class_key(*record)) : options_.source;
+      if (!options_.any_source && record->source != source)
+        ++out_.report.other_source;
+      else
+        take(*record);
     }
     out_.report.sources = static_cast<int>(sources_.size());
     for (auto& [name, lost] : lost_) out_.report.lost.push_back(std::move(lost));
