@@ -174,6 +174,8 @@ TEST_F(Audit, EveryCostCounts) {
   };
   using Detail = record::VariantDetail;
   EXPECT_EQ(with([](Detail& a, Detail& b) { a.error = 1e-7, b.error = 3e-7; }), Verdict::trade_off);
+  EXPECT_EQ(with([](Detail& a, Detail& b) { a.error = 1e-7, b.error = 1.51e-7; }), Verdict::trade_off);
+  EXPECT_EQ(with([](Detail& a, Detail& b) { a.error = 1e-7, b.error = 1.49e-7; }), Verdict::bake_in);
   EXPECT_EQ(with([](Detail& a, Detail& b) { a.error = 0, b.error = 1e-7; }), Verdict::trade_off);
   EXPECT_EQ(with([](Detail& a, Detail& b) { a.error = 0, b.error = 0; }), Verdict::bake_in);
   EXPECT_EQ(with([](Detail& a, Detail& b) { a.memory_mib = 100, b.memory_mib = 120; }), Verdict::trade_off);
@@ -348,6 +350,18 @@ TEST_F(Audit, LessMemoryOrErrorIsAWinAndFewerRegistersAreNot) {
   }
   EXPECT_EQ(u2().verdict, Verdict::trade_off);
   EXPECT_THAT(u2().why, HasSubstr("wins: less memory (100 beside 200)"));
+}
+
+TEST_F(Audit, RoundingIsNoLessError) {
+  never_wins();
+  for (record::RaceRecord& record : records) {
+    variant(record, "base").detail.error = 6.70e-5;
+    variant(record, "u2").detail.error = 6.65e-5;
+  }
+  EXPECT_EQ(u2().verdict, Verdict::drop) << u2().why;
+  for (record::RaceRecord& record : records) variant(record, "u2").detail.error = 4.4e-5;
+  EXPECT_EQ(u2().verdict, Verdict::trade_off);
+  EXPECT_THAT(u2().why, HasSubstr("wins: less error (4.4e-05 beside 6.7e-05)"));
 }
 
 TEST_F(Audit, ALossInOneContextKeepsFromBakingIn) {
