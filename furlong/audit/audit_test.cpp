@@ -375,6 +375,27 @@ TEST_F(Audit, ALossInOneContextKeepsFromBakingIn) {
   EXPECT_EQ(value.pairs, 18);
 }
 
+TEST_F(Audit, OneRaceOfAContextDecidesNothing) {
+  never_loses();
+  records.push_back(race("A", 1, {{"u2", 2.0}, {"ldg", 1.0}, {"u2-ldg", 3.0}, {"w4", 1.0}, {"u2-w4", -2.0}}));
+  const ValueReport& once = u2();
+  EXPECT_EQ(once.verdict, Verdict::unproven) << once.why;
+  EXPECT_EQ(once.races_missing, 1);
+  EXPECT_THAT(once.why, HasSubstr("; in 1 race only it loses: -2.97% ("));
+  EXPECT_THAT(once.why, HasSubstr(", beside w4; for \"bake in\" at least 1 more race missing"));
+  options.min_races = 1;
+  EXPECT_EQ(u2().verdict, Verdict::trade_off);
+  options.min_races = 2;
+  records.push_back(race("A", 1, {{"u2", 2.0}, {"w4", 1.0}, {"u2-w4", -2.0}}));
+  EXPECT_EQ(u2().verdict, Verdict::trade_off);
+
+  records.clear();
+  never_wins();
+  records.push_back(race("A", 1, {{"u2", 0.1}, {"ldg", 0.1}, {"u2-ldg", 0.1}, {"w4", 1.0}, {"u2-w4", 3.0}}));
+  EXPECT_EQ(u2().verdict, Verdict::unproven);
+  EXPECT_THAT(u2().why, HasSubstr("; in 1 race only it wins: +1.98% ("));
+}
+
 TEST_F(Audit, AWinInOneContextKeepsFromDropping) {
   for (const int n : {1, 2, 3})
     add_twice(records, "A", n, {{"u2", -1.0}, {"ldg", 1.0}, {"u2-ldg", 0.0}, {"w4", -2.0}, {"u2-w4", 1.0}});

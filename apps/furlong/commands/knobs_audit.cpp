@@ -179,7 +179,9 @@ CommandSpec knobs_audit_command() {
             .help = "Difference of rates up to which two values tie. Default 0.5."},
            {.name = "--min-races",
             .value_name = "N",
-            .help = "Races of a regime before it counts for bake in and drop, or contradicts. Default 2."},
+            .help =
+                "Races of a regime before it counts for bake in and drop, or contradicts, and of a context "
+                "(the other knobs) before it decides. Default 2."},
            {.name = "--min-regimes",
             .value_name = "N",
             .help = "Regimes with that many races that bake in and drop need. Default 3."},
