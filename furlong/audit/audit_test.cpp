@@ -131,6 +131,16 @@ TEST_F(Audit, OneRegimeThatStillAllowsALossHoldsBakeInBack) {
   EXPECT_LE(value.races_missing, 17);
 }
 
+TEST_F(Audit, RacesThatDisagreeMissWhatTheSignTestNeeds) {
+  never_loses();
+  for (int i = 0; i < 10; ++i) records.push_back(race("B", 1, {{"u2", i == 0 ? -4.0 : 2.0 + 0.5 * (i % 3)}}));
+  EXPECT_TRUE(u2().regimes.back().spread.disagree);
+  EXPECT_EQ(u2().verdict, Verdict::unproven) << "of 10 the one wild race still counts";
+  EXPECT_EQ(u2().races_missing, 3);
+  for (int i = 0; i < 3; ++i) records.push_back(race("B", 1, {{"u2", 2.0}}));
+  EXPECT_EQ(u2().verdict, Verdict::bake_in) << u2().why;
+}
+
 TEST_F(Audit, AnExtraRegimeWithOneRaceIsNoObstacle) {
   never_loses();
   records.push_back(race("B", 1, {{"u2", 0.2}}));

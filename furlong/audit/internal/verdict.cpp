@@ -5,6 +5,7 @@
 #include <map>
 
 #include "furlong/audit/internal/costs.h"
+#include "furlong/audit/internal/pool.h"
 #include "furlong/base/text.h"
 
 namespace furlong::audit::internal {
@@ -12,8 +13,6 @@ namespace {
 
 /// Most races that are asked for: a difference so near the threshold is not worth more.
 constexpr int kMostMissing = 99;
-/// From so many races on, those that disagree have an interval of their median that leaves some of them out.
-constexpr int kRacesOfSignTest = 9;
 
 double log_threshold(const Options& options) { return std::log1p(options.threshold); }
 
