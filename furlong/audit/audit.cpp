@@ -34,6 +34,7 @@ ValueReport report_of(const lattice::Knob& knob, std::size_t value, internal::Va
   report.value = value;
   report.without_partner = evidence.without_partner;
   report.partner = evidence.partner;
+  report.fell_back = evidence.fell_back;
   report.untimed = evidence.untimed;
   for (auto& [key, pairs] : evidence.regimes) {
     report.regimes.push_back(evidence_of(pairs, std::log1p(options.threshold)));

@@ -138,6 +138,7 @@ struct ValueReport {
   int races_missing = 0, regimes_missing = 0;  ///< of unproven: at least so many more
   int without_partner = 0;              ///< times that it was raced, and nothing differed in this knob alone
   std::string partner;                  ///< one variant that should have been raced beside it then
+  int fell_back = 0;                    ///< times that it or its partner was another kernel than named
   int untimed = 0;                      ///< pairs in which one had no turn or no interval
   std::vector<RegimeEvidence> regimes;  ///< by card, driver and class
   std::vector<ClaimReport> claims;
@@ -164,6 +165,7 @@ struct Report {
   int other_program = 0, other_language = 0, other_metric = 0;  ///< skipped
   int repeated = 0;                                             ///< the same record again, skipped
   int other_source = 0;                                         ///< of another text than counts, skipped
+  int fallbacks = 0;    ///< variants of records that were another kernel than named; left out of pairs
   int sources = 0;      ///< different texts of the program among those used
   int no_interval = 0;  ///< rates without an interval (the plain rule's), which prove nothing
   std::vector<LostVariant> lost;

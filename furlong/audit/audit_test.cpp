@@ -305,6 +305,34 @@ TEST_F(Audit, ADefaultThatFailsWhereTheValueRunsIsAWin) {
   EXPECT_THAT(value.why, HasSubstr("wins: w4 fails (launch) with n=1 on A"));
 }
 
+TEST_F(Audit, WhatFellBackIsNoEvidence) {
+  never_wins();
+  for (record::RaceRecord& record : records) {
+    variant(record, "u2").detail.fallback = true;
+    record.variants.push_back(record.variants.back());
+    record.variants.back().name = "u2-w4";  // what fell back has no part in pairs of other knobs either
+  }
+  const ValueReport& value = u2();
+  EXPECT_EQ(value.verdict, Verdict::unproven);
+  EXPECT_THAT(value.why, HasSubstr("named 12 times, but"));
+  EXPECT_EQ(value.fell_back, 12);
+  EXPECT_THAT(value.regimes, IsEmpty());
+  EXPECT_EQ(report.fallbacks, 12);
+  EXPECT_EQ(report.used, 0);
+  EXPECT_EQ(value_of(lattice, report, "warps", 4).fell_back, 6);
+  EXPECT_THAT(show_text(lattice, report), HasSubstr("note: 12 variants were left out: their shape or chip"));
+  never_wins();
+  EXPECT_EQ(u2().verdict, Verdict::drop) << "the others count";
+  EXPECT_EQ(report.fallbacks, 12);
+}
+
+TEST_F(Audit, ADefaultThatFellBackIsNoEvidence) {
+  records = {race("A", 1, {{"w4", 1.0}, {"u2-w4", 3.0}})};
+  variant(records[0], "w4").detail.fallback = true;
+  EXPECT_THAT(u2().regimes, IsEmpty());
+  EXPECT_EQ(u2().fell_back, 1);
+}
+
 TEST_F(Audit, NoTurnIsNoFault) {
   records.push_back(race("A", 1, {}));
   records.back().variants.push_back(failed("u2", "budget", "not timed: budget"));

@@ -71,6 +71,12 @@ std::string counts_text(const Report& report) {
         fmt::format("note: {}; --any-source takes records of every text\n",
                     report.options.source.empty() ? "of each class of the program only the newest text counts"
                                                   : "only the program's text as it is now counts");
+  if (report.fallbacks > 0)
+    text += fmt::format(
+        "note: {} variants were left out: their shape or chip could not have the kernel asked for, and "
+        "another "
+        "ran in its place\n",
+        report.fallbacks);
   if (report.no_interval > 0)
     text += fmt::format(
         "note: {} rates without an interval were left out; races by the plain rule prove nothing\n",

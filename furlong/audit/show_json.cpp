@@ -100,6 +100,7 @@ Json value_report_json(const lattice::Knob& knob, const ValueReport& value) {
             {"races_missing", value.races_missing},
             {"regimes_missing", value.regimes_missing},
             {"without_partner", value.without_partner},
+            {"fell_back", value.fell_back},
             {"untimed", value.untimed},
             {"best", place_json(value, value.best)},
             {"worst", place_json(value, value.worst)}};
@@ -144,6 +145,7 @@ Json to_json(const lattice::Lattice& lattice, const Report& report) {
                 {"repeated", report.repeated},
                 {"other_source", report.other_source},
                 {"no_interval", report.no_interval},
+                {"fallbacks", report.fallbacks},
                 {"sources", report.sources}}},
               {"knobs", std::move(knobs)},
               {"lost", std::move(lost)},

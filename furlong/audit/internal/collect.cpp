@@ -202,6 +202,7 @@ class Collector {
         ++lost.records;
         continue;
       }
+      if (variant.detail.fallback) ++out_.report.fallbacks;
       Entrant entrant{&variant, gain_of(record, variant), fault_of(variant)};
       if (!entrant.gain && variant.rate && entrant.fault.empty()) ++out_.report.no_interval;
       entrants.emplace(*point, std::move(entrant));
@@ -240,6 +241,9 @@ class Collector {
     lattice::Point other = point;
     other.indices[k] = static_cast<std::uint32_t>(chosen);
     const auto partner = entrants.find(other);
+    // What ran is no evidence about the value that could not be had.
+    const bool partner_fell = partner != entrants.end() && partner->second.variant->detail.fallback;
+    if (entrant.variant->detail.fallback || partner_fell) return ++evidence.fell_back, false;
     if (partner == entrants.end()) {
       ++evidence.without_partner;
       if (evidence.partner.empty()) evidence.partner = lattice::variant_name(lattice_, other);

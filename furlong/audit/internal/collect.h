@@ -32,6 +32,7 @@ struct ValueEvidence {
   std::map<std::string, Pairs> regimes;  ///< by a key that sorts by card, driver, class
   int without_partner = 0;
   std::string partner;
+  int fell_back = 0;
   int untimed = 0;
 };
 

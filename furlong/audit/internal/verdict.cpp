@@ -196,6 +196,10 @@ void say_nothing_known(ValueReport& value, const Options& options) {
   value.races_missing = options.min_regimes * options.min_races;
   if (const std::string defect = first_defect(value); !defect.empty()) {
     value.why = defect + ", and is to be mended before it is judged";
+  } else if (value.fell_back > 0 && value.without_partner == 0) {
+    value.why = fmt::format(
+        "named {}, but shape or chip could not have it or the default beside it, and another kernel ran",
+        counted(value.fell_back, "time"));
   } else if (value.without_partner > 0) {
     value.why = fmt::format("raced {}, never beside {}, which differs in this knob alone",
                             counted(value.without_partner, "time"), one_line(value.partner));
