@@ -24,6 +24,7 @@ RegimeEvidence evidence_of(internal::Pairs& pairs, double threshold) {
   evidence.costs = internal::costs_of(pairs, threshold);
   evidence.regime = std::move(pairs.regime);
   evidence.faults = std::move(pairs.faults);
+  evidence.defects = std::move(pairs.defects);
   return evidence;
 }
 
@@ -33,6 +34,7 @@ ValueReport report_of(const lattice::Knob& knob, std::size_t value, internal::Va
   report.value = value;
   report.without_partner = evidence.without_partner;
   report.partner = evidence.partner;
+  report.fell_back = evidence.fell_back;
   report.untimed = evidence.untimed;
   for (auto& [key, pairs] : evidence.regimes) {
     report.regimes.push_back(evidence_of(pairs, std::log1p(options.threshold)));
@@ -77,6 +79,19 @@ bool RegimeEvidence::value_faulted() const {
 
 bool RegimeEvidence::default_faulted() const {
   return std::ranges::any_of(faults, [](const Fault& fault) { return fault.of_default; });
+}
+
+const Fault* RegimeEvidence::value_defect() const {
+  const auto found = std::ranges::find(defects, false, &Fault::of_default);
+  return found == defects.end() ? nullptr : &*found;
+}
+
+bool is_defect(std::string_view exit) { return exit == "gate" || exit == "trial" || exit == "quarantined"; }
+
+std::string exit_text(std::string_view exit) {
+  if (exit == "quarantined") return "is quarantined";
+  if (is_defect(exit)) return fmt::format("failed its {}", exit);
+  return "left with " + one_line(std::string(exit));
 }
 
 std::string_view state_name(State state) {

@@ -20,8 +20,12 @@
 namespace furlong::audit {
 
 struct Options {
-  std::string program;            ///< records of other programs are skipped and counted; empty: none is
-  std::string language;           ///< the same for the kernel text's language
+  std::string program;   ///< records of other programs are skipped and counted; empty: none is
+  std::string language;  ///< the same for the kernel text's language
+  /// Hash of the program's text (RaceRecord::source) that counts. Empty, as for programs whose text differs
+  /// by class or day: of each class the newest record's.
+  std::string source;
+  bool any_source = false;        ///< records of every text count, pooled
   bool unstated_language = true;  ///< take records whose language neither they nor their back end tell
   double threshold = 0.005;       ///< ratio - 1 up to which two rates are a tie; above 0, finite
   int min_races = 2;  ///< of a regime, before it counts for min_regimes or contradicts a sentence; at least 1
@@ -59,6 +63,12 @@ struct Context {
   State state = State::none;
 };
 
+/// Whether a variant that left with this word is wrong, not slow: "gate", "trial" and "quarantined". What is
+/// wrong wins and loses nothing; it is to be mended. "compile" and "launch" are limits of a regime.
+bool is_defect(std::string_view exit);
+/// "failed its gate", "failed its trial", "is quarantined"; else "left with" and the word.
+std::string exit_text(std::string_view exit);
+
 /// A variant that left races before it was timed, while its partner of the pair was timed.
 struct Fault {
   std::string variant;
@@ -82,14 +92,17 @@ struct Cost {
 
 struct RegimeEvidence {
   Regime regime;
-  int races = 0;  ///< that timed a pair or saw a fault
+  int races = 0;  ///< that timed a pair or saw a fault; those that saw a defect alone are none
   Spread spread;
   State state = State::none;
   std::vector<Context> contexts;  ///< by name
-  std::vector<Fault> faults;
+  std::vector<Fault> faults;      ///< losses, of_default wins, of their own kind
+  std::vector<Fault> defects;     ///< see is_defect: neither
   std::vector<Cost> costs;
   bool value_faulted() const;
   bool default_faulted() const;
+  /// The first defect of the value's side; null: none.
+  const Fault* value_defect() const;
 };
 
 enum class Verdict { trade_off, bake_in, drop, unproven };
@@ -125,6 +138,7 @@ struct ValueReport {
   int races_missing = 0, regimes_missing = 0;  ///< of unproven: at least so many more
   int without_partner = 0;              ///< times that it was raced, and nothing differed in this knob alone
   std::string partner;                  ///< one variant that should have been raced beside it then
+  int fell_back = 0;                    ///< times that it or its partner was another kernel than named
   int untimed = 0;                      ///< pairs in which one had no turn or no interval
   std::vector<RegimeEvidence> regimes;  ///< by card, driver and class
   std::vector<ClaimReport> claims;
@@ -150,10 +164,13 @@ struct Report {
   int used = 0;                                                 ///< that held evidence
   int other_program = 0, other_language = 0, other_metric = 0;  ///< skipped
   int repeated = 0;                                             ///< the same record again, skipped
+  int other_source = 0;                                         ///< of another text than counts, skipped
+  int fallbacks = 0;    ///< variants of records that were another kernel than named; left out of pairs
   int sources = 0;      ///< different texts of the program among those used
   int no_interval = 0;  ///< rates without an interval (the plain rule's), which prove nothing
   std::vector<LostVariant> lost;
   std::vector<KnobReport> knobs;            ///< in the lattice's order
+  std::vector<std::string> defects;         ///< variants that are wrong, one sentence a regime
   std::vector<std::string> contradictions;  ///< one sentence each; empty: the records contradict nothing
 };
 

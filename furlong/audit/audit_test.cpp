@@ -15,6 +15,7 @@ using testing::failed;
 using testing::Gain;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::race;
 using ::testing::SizeIs;
 using testing::small_lattice;
@@ -130,6 +131,16 @@ TEST_F(Audit, OneRegimeThatStillAllowsALossHoldsBakeInBack) {
   EXPECT_LE(value.races_missing, 17);
 }
 
+TEST_F(Audit, RacesThatDisagreeMissWhatTheSignTestNeeds) {
+  never_loses();
+  for (int i = 0; i < 10; ++i) records.push_back(race("B", 1, {{"u2", i == 0 ? -4.0 : 2.0 + 0.5 * (i % 3)}}));
+  EXPECT_TRUE(u2().regimes.back().spread.disagree);
+  EXPECT_EQ(u2().verdict, Verdict::unproven) << "of 10 the one wild race still counts";
+  EXPECT_EQ(u2().races_missing, 3);
+  for (int i = 0; i < 3; ++i) records.push_back(race("B", 1, {{"u2", 2.0}}));
+  EXPECT_EQ(u2().verdict, Verdict::bake_in) << u2().why;
+}
+
 TEST_F(Audit, AnExtraRegimeWithOneRaceIsNoObstacle) {
   never_loses();
   records.push_back(race("B", 1, {{"u2", 0.2}}));
@@ -173,6 +184,8 @@ TEST_F(Audit, EveryCostCounts) {
   };
   using Detail = record::VariantDetail;
   EXPECT_EQ(with([](Detail& a, Detail& b) { a.error = 1e-7, b.error = 3e-7; }), Verdict::trade_off);
+  EXPECT_EQ(with([](Detail& a, Detail& b) { a.error = 1e-7, b.error = 1.51e-7; }), Verdict::trade_off);
+  EXPECT_EQ(with([](Detail& a, Detail& b) { a.error = 1e-7, b.error = 1.49e-7; }), Verdict::bake_in);
   EXPECT_EQ(with([](Detail& a, Detail& b) { a.error = 0, b.error = 1e-7; }), Verdict::trade_off);
   EXPECT_EQ(with([](Detail& a, Detail& b) { a.error = 0, b.error = 0; }), Verdict::bake_in);
   EXPECT_EQ(with([](Detail& a, Detail& b) { a.memory_mib = 100, b.memory_mib = 120; }), Verdict::trade_off);
@@ -209,16 +222,67 @@ TEST_F(Audit, CompileTimeAndPowerNeedSeveralRaces) {
 
 TEST_F(Audit, AFaultIsALossOfItsOwnKind) {
   never_loses();
-  record::RaceRecord broken = race("B", 1, {});
-  broken.variants.push_back(failed("u2", "gate", "gate: element 3: got 1, expected 2"));
-  records.push_back(broken);
+  records.push_back(race("B", 1, {}));
+  records.back().variants.push_back(failed("u2", "compile", "too many registers"));
   const ValueReport& value = u2();
   EXPECT_EQ(value.verdict, Verdict::trade_off);
-  EXPECT_THAT(value.why, HasSubstr("loses: u2 fails (gate) with n=1 on B, driver 580"));
+  EXPECT_THAT(value.why, HasSubstr("loses: u2 fails (compile) with n=1 on B, driver 580"));
   EXPECT_EQ(value.races, 7);
   ASSERT_THAT(value.regimes.back().faults, SizeIs(1));
-  EXPECT_EQ(value.regimes.back().faults[0].why, "gate: element 3: got 1, expected 2");
+  EXPECT_EQ(value.regimes.back().faults[0].why, "too many registers");
   EXPECT_EQ(value.regimes.back().state, State::none) << "no rate there";
+  EXPECT_THAT(report.defects, IsEmpty());
+}
+
+TEST_F(Audit, AWrongVariantIsNoLossAndAFindingOfItsOwn) {
+  for (const char* exit : {"gate", "trial", "quarantined"}) {
+    records.clear();
+    never_loses();
+    records.push_back(race("B", 1, {}));
+    records.back().variants.push_back(failed("u2", exit, "element 3: got 1, expected 2"));
+    const ValueReport& value = u2();
+    EXPECT_EQ(value.verdict, Verdict::unproven)
+        << "neither a price nor a value to be built in: " << value.why;
+    EXPECT_EQ(value.races_missing, 2);
+    EXPECT_THAT(value.why, HasSubstr(exit));
+    EXPECT_EQ(value.races, 6) << "a race that saw nothing else is none";
+    ASSERT_THAT(value.regimes.back().defects, SizeIs(1));
+    EXPECT_THAT(value.regimes.back().faults, IsEmpty());
+    ASSERT_THAT(report.defects, SizeIs(1));
+    EXPECT_THAT(report.defects[0], HasSubstr("in 1 race with n=1 on B, driver 580: "));
+    EXPECT_THAT(report.contradictions, IsEmpty());
+    EXPECT_EQ(report.used, 7);
+  }
+  EXPECT_THAT(report.defects[0], HasSubstr("u2 is quarantined in"));
+}
+
+TEST_F(Audit, AWrongVariantIsFoundWhateverItWasRacedBeside) {
+  for (int i = 0; i < 2; ++i) {
+    records.push_back(race("A", 1, {}));
+    records.back().variants.push_back(failed("u2-w4", "gate", "gate: element 3: got 1, expected 2"));
+  }
+  EXPECT_EQ(u2().verdict, Verdict::unproven);
+  ASSERT_THAT(report.defects, SizeIs(1)) << "once, though it is a value of two knobs";
+  EXPECT_EQ(report.defects[0],
+            "u2-w4 failed its gate in 2 races with n=1 on A, driver 580: gate: element 3: got 1, expected 2");
+}
+
+TEST_F(Audit, WhatIsWrongEverywhereIsNotDropped) {
+  for (const int n : {1, 2, 3, 1, 2, 3}) {
+    records.push_back(race("A", n, {}));
+    records.back().variants.push_back(failed("u2", "gate", "wrong"));
+  }
+  EXPECT_EQ(u2().verdict, Verdict::unproven);
+  EXPECT_THAT(u2().why, HasSubstr("u2 failed its gate with n=1 on A, driver 580, and is to be mended"));
+  EXPECT_THAT(report.defects, SizeIs(3));
+}
+
+TEST_F(Audit, AWrongDefaultIsNoWin) {
+  records.push_back(race("A", 1, {{"u2-w4", 1.0}}));
+  records.back().variants.push_back(failed("w4", "gate", "wrong"));
+  records.push_back(race("A", 2, {{"u2", -2.0}}));
+  EXPECT_EQ(u2().verdict, Verdict::unproven);
+  EXPECT_THAT(report.defects, SizeIs(1));
 }
 
 TEST_F(Audit, WhatFailsEverywhereIsDropped) {
@@ -239,6 +303,34 @@ TEST_F(Audit, ADefaultThatFailsWhereTheValueRunsIsAWin) {
   const ValueReport& value = u2();
   EXPECT_EQ(value.verdict, Verdict::trade_off);
   EXPECT_THAT(value.why, HasSubstr("wins: w4 fails (launch) with n=1 on A"));
+}
+
+TEST_F(Audit, WhatFellBackIsNoEvidence) {
+  never_wins();
+  for (record::RaceRecord& record : records) {
+    variant(record, "u2").detail.fallback = true;
+    record.variants.push_back(record.variants.back());
+    record.variants.back().name = "u2-w4";  // what fell back has no part in pairs of other knobs either
+  }
+  const ValueReport& value = u2();
+  EXPECT_EQ(value.verdict, Verdict::unproven);
+  EXPECT_THAT(value.why, HasSubstr("named 12 times, but"));
+  EXPECT_EQ(value.fell_back, 12);
+  EXPECT_THAT(value.regimes, IsEmpty());
+  EXPECT_EQ(report.fallbacks, 12);
+  EXPECT_EQ(report.used, 0);
+  EXPECT_EQ(value_of(lattice, report, "warps", 4).fell_back, 6);
+  EXPECT_THAT(show_text(lattice, report), HasSubstr("note: 12 variants were left out: their shape or chip"));
+  never_wins();
+  EXPECT_EQ(u2().verdict, Verdict::drop) << "the others count";
+  EXPECT_EQ(report.fallbacks, 12);
+}
+
+TEST_F(Audit, ADefaultThatFellBackIsNoEvidence) {
+  records = {race("A", 1, {{"w4", 1.0}, {"u2-w4", 3.0}})};
+  variant(records[0], "w4").detail.fallback = true;
+  EXPECT_THAT(u2().regimes, IsEmpty());
+  EXPECT_EQ(u2().fell_back, 1);
 }
 
 TEST_F(Audit, NoTurnIsNoFault) {
@@ -298,6 +390,18 @@ TEST_F(Audit, LessMemoryOrErrorIsAWinAndFewerRegistersAreNot) {
   EXPECT_THAT(u2().why, HasSubstr("wins: less memory (100 beside 200)"));
 }
 
+TEST_F(Audit, RoundingIsNoLessError) {
+  never_wins();
+  for (record::RaceRecord& record : records) {
+    variant(record, "base").detail.error = 6.70e-5;
+    variant(record, "u2").detail.error = 6.65e-5;
+  }
+  EXPECT_EQ(u2().verdict, Verdict::drop) << u2().why;
+  for (record::RaceRecord& record : records) variant(record, "u2").detail.error = 4.4e-5;
+  EXPECT_EQ(u2().verdict, Verdict::trade_off);
+  EXPECT_THAT(u2().why, HasSubstr("wins: less error (4.4e-05 beside 6.7e-05)"));
+}
+
 TEST_F(Audit, ALossInOneContextKeepsFromBakingIn) {
   for (const int n : {1, 2, 3})
     add_twice(records, "A", n, {{"u2", 2.0}, {"ldg", 1.0}, {"u2-ldg", 3.0}, {"w4", 1.0}, {"u2-w4", -2.0}});
@@ -307,6 +411,27 @@ TEST_F(Audit, ALossInOneContextKeepsFromBakingIn) {
   EXPECT_THAT(value.why, HasSubstr("loses: -2.97% (-3.11% to -2.83%) with n=1 on A, driver 580, beside w4"));
   ASSERT_THAT(value.regimes[0].contexts, SizeIs(3));
   EXPECT_EQ(value.pairs, 18);
+}
+
+TEST_F(Audit, OneRaceOfAContextDecidesNothing) {
+  never_loses();
+  records.push_back(race("A", 1, {{"u2", 2.0}, {"ldg", 1.0}, {"u2-ldg", 3.0}, {"w4", 1.0}, {"u2-w4", -2.0}}));
+  const ValueReport& once = u2();
+  EXPECT_EQ(once.verdict, Verdict::unproven) << once.why;
+  EXPECT_EQ(once.races_missing, 1);
+  EXPECT_THAT(once.why, HasSubstr("; in 1 race only it loses: -2.97% ("));
+  EXPECT_THAT(once.why, HasSubstr(", beside w4; for \"bake in\" at least 1 more race missing"));
+  options.min_races = 1;
+  EXPECT_EQ(u2().verdict, Verdict::trade_off);
+  options.min_races = 2;
+  records.push_back(race("A", 1, {{"u2", 2.0}, {"w4", 1.0}, {"u2-w4", -2.0}}));
+  EXPECT_EQ(u2().verdict, Verdict::trade_off);
+
+  records.clear();
+  never_wins();
+  records.push_back(race("A", 1, {{"u2", 0.1}, {"ldg", 0.1}, {"u2-ldg", 0.1}, {"w4", 1.0}, {"u2-w4", 3.0}}));
+  EXPECT_EQ(u2().verdict, Verdict::unproven);
+  EXPECT_THAT(u2().why, HasSubstr("; in 1 race only it wins: +1.98% ("));
 }
 
 TEST_F(Audit, AWinInOneContextKeepsFromDropping) {
@@ -412,6 +537,52 @@ TEST_F(Audit, WhatIsNotOfTheProgramIsCounted) {
   EXPECT_THAT(report.lost[0].why, HasSubstr("'u4' is no tag of this lattice"));
 }
 
+TEST_F(Audit, TextsOfTheProgramAreNotPooled) {
+  add_twice(records, "A", 1, {{"u2", -10.0}});
+  add_twice(records, "A", 1, {{"u2", 10.0}});
+  for (int i = 0; i < 4; ++i) records[i].source = i < 2 ? "old" : "new";
+  std::ranges::reverse(records);  // age is told by the stamps, not by the order
+  EXPECT_EQ(u2().regimes.at(0).state, State::wins);
+  EXPECT_EQ(u2().regimes[0].races, 2);
+  EXPECT_EQ(report.other_source, 2);
+  EXPECT_EQ(report.used, 2);
+  EXPECT_EQ(report.sources, 1);
+  EXPECT_THAT(show_text(lattice, report), HasSubstr("2 of 4 records hold evidence, 2 of other texts of the "
+                                                    "program; texts of the program: 1\nnote: of each class"));
+  options.source = "old";
+  EXPECT_EQ(u2().regimes.at(0).state, State::loses);
+  EXPECT_EQ(report.other_source, 2);
+  EXPECT_THAT(show_text(lattice, report), HasSubstr("note: only the program's text as it is now counts"));
+  options.source = "newer";
+  EXPECT_THAT(u2().regimes, IsEmpty());
+  EXPECT_EQ(report.other_source, 4);
+  options.any_source = true;
+  EXPECT_EQ(u2().regimes.at(0).state, State::open);
+  EXPECT_TRUE(u2().regimes[0].spread.disagree);
+  EXPECT_EQ(report.other_source, 0);
+  EXPECT_EQ(report.sources, 2);
+  EXPECT_THAT(show_text(lattice, report), Not(HasSubstr("note:")));
+}
+
+TEST_F(Audit, EachClassHasANewestTextOfItsOwn) {
+  records = {race("A", 1, {{"u2", 1.0}}), race("B", 1, {{"u2", 1.0}}), race("A", 2, {{"u2", 1.0}})};
+  records[0].source = "old";
+  records[2].source = "of class 2";
+  u2();
+  EXPECT_EQ(report.used, 2) << "on whichever card";
+  EXPECT_EQ(report.other_source, 1);
+  EXPECT_EQ(report.sources, 2);
+  records[1].ts = "2025-12-31T23:59:59.5Z";
+  u2();
+  EXPECT_THAT(report.knobs[0].values[0].regimes, SizeIs(2));
+  EXPECT_EQ(report.knobs[0].values[0].regimes[0].regime.card, "A");
+  records[0].program = "other";  // what is not of the program makes nothing old
+  options.program = "mix";
+  u2();
+  EXPECT_EQ(report.used, 2);
+  EXPECT_EQ(report.other_source, 0);
+}
+
 TEST_F(Audit, RecordsThatDoNotTellTheirLanguage) {
   records = {race("A", 1, {{"u2", 1.0}}), race("A", 2, {{"u2", 1.0}})};
   records[0].language = records[1].language = "";
@@ -502,11 +673,28 @@ TEST_F(Claims, ASmallWinContradictsNoWin) {
 TEST_F(Claims, AFaultIsALoss) {
   for (int i = 0; i < 2; ++i) {
     records.push_back(race("A", 1, {}));
-    records.back().variants.push_back(failed("u2", "gate", "wrong"));
+    records.back().variants.push_back(failed("u2", "launch", "trap"));
   }
   EXPECT_EQ(claim(Outcome::loses, "").state, ClaimState::confirmed);
   EXPECT_EQ(claim(Outcome::wins, "").state, ClaimState::contradicted);
-  EXPECT_THAT(report.contradictions[0], HasSubstr("u2 fails (gate) with n=1"));
+  EXPECT_THAT(report.contradictions[0], HasSubstr("u2 fails (launch) with n=1"));
+}
+
+TEST_F(Claims, AWrongVariantConfirmsNothing) {
+  for (const char* exit : {"gate", "trial", "quarantined"}) {
+    records.clear();
+    for (int i = 0; i < 2; ++i) {
+      records.push_back(race("A", 1, {}));
+      records.back().variants.push_back(failed("u2", exit, "wrong"));
+    }
+    for (const Outcome outcome : {Outcome::loses, Outcome::wins, Outcome::ties})
+      EXPECT_EQ(claim(outcome, "").state, ClaimState::open) << exit;
+    EXPECT_THAT(report.contradictions, IsEmpty());
+    EXPECT_THAT(report.defects, SizeIs(1));
+    add_twice(records, "A", 1, {{"u2", -2.0}});  // in other races it is right
+    EXPECT_EQ(claim(Outcome::loses, "").state, ClaimState::open) << exit;
+    EXPECT_EQ(claim(Outcome::wins, "").state, ClaimState::contradicted) << exit;
+  }
 }
 
 TEST_F(Claims, WhatRecordsDoNotTellIsNotJudged) {

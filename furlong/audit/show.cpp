@@ -61,10 +61,22 @@ std::string counts_text(const Report& report) {
   const std::pair<int, std::string_view> others[] = {{report.other_program, "of other programs"},
                                                      {report.other_language, "of other languages"},
                                                      {report.other_metric, "of a metric that is not known"},
-                                                     {report.repeated, "repeated"}};
+                                                     {report.repeated, "repeated"},
+                                                     {report.other_source, "of other texts of the program"}};
   for (const auto& [count, what] : others)
     if (count > 0) text += fmt::format(", {} {}", count, what);
   text += fmt::format("; texts of the program: {}\n", report.sources);
+  if (report.other_source > 0)
+    text +=
+        fmt::format("note: {}; --any-source takes records of every text\n",
+                    report.options.source.empty() ? "of each class of the program only the newest text counts"
+                                                  : "only the program's text as it is now counts");
+  if (report.fallbacks > 0)
+    text += fmt::format(
+        "note: {} variants were left out: their shape or chip could not have the kernel asked for, and "
+        "another "
+        "ran in its place\n",
+        report.fallbacks);
   if (report.no_interval > 0)
     text += fmt::format(
         "note: {} rates without an interval were left out; races by the plain rule prove nothing\n",
@@ -80,6 +92,8 @@ std::string show_text(const lattice::Lattice& lattice, const Report& report) {
   if (!report.lost.empty()) text += "\nVariants that are none of this lattice (values that left it):\n";
   for (const LostVariant& lost : report.lost)
     text += fmt::format("  {} ({} records): {}\n", one_line(lost.name), lost.records, one_line(lost.why));
+  if (!report.defects.empty()) text += "\nVariants that are wrong, to be mended whatever the table says:\n";
+  for (const std::string& defect : report.defects) text += "  " + defect + "\n";
   if (!report.contradictions.empty()) text += "\nThe records contradict the program's sentences:\n";
   for (const std::string& contradiction : report.contradictions) text += "  " + contradiction + "\n";
   return text;

@@ -27,6 +27,17 @@ Json spread_json(const Spread& spread, State state) {
   return json;
 }
 
+Json faults_json(const std::vector<Fault>& faults) {
+  Json json = Json::array();
+  for (const Fault& fault : faults)
+    json.push_back(Json{{"variant", fault.variant},
+                        {"exit", fault.exit},
+                        {"why", fault.why},
+                        {"races", fault.races},
+                        {"of_default", fault.of_default}});
+  return json;
+}
+
 Json regime_json(const RegimeEvidence& evidence) {
   Json json{{"card", evidence.regime.card},
             {"driver", evidence.regime.driver},
@@ -40,14 +51,8 @@ Json regime_json(const RegimeEvidence& evidence) {
     contexts.push_back(std::move(one));
   }
   json["contexts"] = std::move(contexts);
-  Json faults = Json::array();
-  for (const Fault& fault : evidence.faults)
-    faults.push_back(Json{{"variant", fault.variant},
-                          {"exit", fault.exit},
-                          {"why", fault.why},
-                          {"races", fault.races},
-                          {"of_default", fault.of_default}});
-  json["faults"] = std::move(faults);
+  json["faults"] = faults_json(evidence.faults);
+  json["defects"] = faults_json(evidence.defects);
   Json costs = Json::array();
   for (const Cost& cost : evidence.costs)
     costs.push_back(Json{{"measure", std::string(measure_name(cost.measure))},
@@ -95,6 +100,7 @@ Json value_report_json(const lattice::Knob& knob, const ValueReport& value) {
             {"races_missing", value.races_missing},
             {"regimes_missing", value.regimes_missing},
             {"without_partner", value.without_partner},
+            {"fell_back", value.fell_back},
             {"untimed", value.untimed},
             {"best", place_json(value, value.best)},
             {"worst", place_json(value, value.worst)}};
@@ -128,6 +134,8 @@ Json to_json(const lattice::Lattice& lattice, const Report& report) {
   return Json{{"threshold_pct", 100 * report.options.threshold},
               {"min_races", report.options.min_races},
               {"min_regimes", report.options.min_regimes},
+              {"source", report.options.source},
+              {"any_source", report.options.any_source},
               {"records",
                {{"given", report.records},
                 {"used", report.used},
@@ -135,10 +143,13 @@ Json to_json(const lattice::Lattice& lattice, const Report& report) {
                 {"other_language", report.other_language},
                 {"other_metric", report.other_metric},
                 {"repeated", report.repeated},
+                {"other_source", report.other_source},
                 {"no_interval", report.no_interval},
+                {"fallbacks", report.fallbacks},
                 {"sources", report.sources}}},
               {"knobs", std::move(knobs)},
               {"lost", std::move(lost)},
+              {"defects", report.defects},
               {"contradictions", report.contradictions}};
 }
 

@@ -175,6 +175,21 @@ TEST(EmitterRace, NotesOfVariantsAreThoseOfTheRace) {
             std::string::npos);
 }
 
+TEST(EmitterRace, WhatFellBackIsMarkedInOutcomeAndRecord) {
+  Bench bench;
+  bench.problem = {{"n", 2}};
+  const Outcome outcome = bench.race("p2,p3");
+  EXPECT_FALSE(variant(outcome, "base").fallback);
+  EXPECT_FALSE(variant(outcome, "p2").fallback);
+  EXPECT_TRUE(variant(outcome, "p3").fallback);
+  const record::RaceRecord record = make_record(*bench.instance, outcome);
+  EXPECT_FALSE(record.find("p2")->detail.fallback);
+  EXPECT_TRUE(record.find("p3")->detail.fallback);
+  const Json json = to_json(*bench.instance, outcome, bench.options);
+  EXPECT_FALSE(json["variants"][1].contains("fallback"));
+  EXPECT_EQ(json["variants"][2]["fallback"], true);
+}
+
 TEST(EmitterRace, ScalarsAndWhatRunsOnceTellLaunchesApart) {
   const auto key = [](std::function<void(program::Emitted&, std::int64_t)> change) {
     const auto made = read_emitted(program::testing::kEmitted,

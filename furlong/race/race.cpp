@@ -120,6 +120,7 @@ Status Race::enter() {
     auto work = instance_.work(points_[i]);
     if (plan && work) {
       entrant.plan = *std::move(plan);
+      outcome.fallback = entrant.plan.fallback;
       for (const std::string& note : entrant.plan.notes) {
         std::string said = fmt::format("{}: {}", entrant.name(), note);
         if (std::ranges::find(outcome_.notes, said) == outcome_.notes.end())

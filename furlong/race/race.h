@@ -68,6 +68,7 @@ struct VariantOutcome {
   Exit exit = Exit::none;    ///< why it is out; none: still in at the end
   std::string why;           ///< one sentence
   std::string same_code_as;  ///< another variant with identical machine code, timed once
+  bool fallback = false;     ///< as VariantPlan::fallback: not the kernel that its name asks for
   bool gated = false;
   double work_amount = 1;  ///< units per launch of the pipeline
   /// Units per second: base's median over heats; of the others that times the median ratio to base over their

@@ -71,6 +71,7 @@ record::VariantDetail detail_of(const VariantOutcome& variant, const Outcome& ou
     detail.exit = exit_name(variant.exit);
   }
   detail.same_code_as = variant.same_code_as;
+  detail.fallback = variant.fallback;
   return detail;
 }
 
@@ -157,6 +158,7 @@ Json variant_json(const program::Instance& instance, const VariantOutcome& varia
   put_build(object, instance, variant.point);
   if (!variant.why.empty()) object["why"] = variant.why;
   if (!variant.same_code_as.empty()) object["same_code_as"] = variant.same_code_as;
+  if (variant.fallback) object["fallback"] = true;
   object["gated"] = variant.gated;
   object["rate"] = optional_json(variant.rate);
   object["gain"] = std::isfinite(variant.gain) ? Json(variant.gain) : Json();

@@ -82,6 +82,7 @@ struct VariantDetail {
   /// slower), "duplicate" (of same_code_as), "budget" (it had no turn). Empty: it stayed, or not stated.
   std::string exit;
   std::string same_code_as;  ///< the variant with identical machine code that was timed for both
+  bool fallback = false;     ///< another kernel than its name says: that was not to be had for shape or chip
   std::string extra;
   bool operator==(const VariantDetail&) const = default;
 };

@@ -48,6 +48,7 @@ Json detail_to_json(const VariantDetail& detail) {
   put(object, "out", detail.out);
   put(object, "exit", detail.exit);
   put(object, "same_code_as", detail.same_code_as);
+  if (detail.fallback) object["fallback"] = true;
   add_unknown(object, detail.extra);
   return object;
 }
@@ -143,6 +144,7 @@ Result<VariantDetail> read_detail(const Json& json, std::string where) {
   object.text("out", detail.out);
   object.text("exit", detail.exit);
   object.text("same_code_as", detail.same_code_as);
+  object.boolean("fallback", detail.fallback);
   FURLONG_CHECK(object.status());
   detail.extra = object.unknown();
   return detail;

@@ -47,7 +47,7 @@ TEST(RaceRecord, EveryKeyOfTheGoldenRecordStandsInThePage) {
   for (const auto& [key, unused] : json.items()) EXPECT_THAT(page, HasSubstr("`" + key + "`"));
   for (const auto& [key, unused] : json["silicon"].items()) EXPECT_THAT(page, HasSubstr("`" + key + "`"));
   for (const char* key : {"gain_pct", "ci", "heats", "regs", "spills", "shared_bytes", "warps", "memory_mib",
-                          "error", "compile_ms", "power_w", "out", "exit", "same_code_as"})
+                          "error", "compile_ms", "power_w", "out", "exit", "same_code_as", "fallback"})
     EXPECT_THAT(page, HasSubstr("`" + std::string(key) + "`"));
 }
 
@@ -103,6 +103,17 @@ TEST(RaceRecord, UnknownKeysAreKept) {
   EXPECT_EQ(written["agent"], "0.2.0");
 }
 
+TEST(RaceRecord, WhatFellBackSaysSoAndTheOthersAreSilent) {
+  RaceRecord record = internal::lottery_record();
+  EXPECT_EQ(to_line(record).find("fallback"), std::string::npos);
+  record.variants[1].detail.fallback = true;
+  EXPECT_EQ(to_json(record)["detail"]["u2"]["fallback"], true);
+  EXPECT_TRUE(parse_record(to_line(record), "f").value().variants[1].detail.fallback);
+  Json json = to_json(record);
+  json["detail"]["u2"]["fallback"] = false;
+  EXPECT_FALSE(from_json(json, "f").value().variants[1].detail.fallback);
+}
+
 TEST(RaceRecord, AnotherSchemaIsIncompatibleAndSaysBoth) {
   const auto read = parse_record(R"({"schema":2,"cards":3})", "r.jsonl:4");
   ASSERT_FALSE(read);
@@ -134,6 +145,8 @@ TEST(RaceRecord, WhatIsWrongIsNamed) {
             "f.detail.u3 is not among the variants");
   EXPECT_EQ(refused([](Json& j) { j["detail"]["u2"]["regs"] = true; }),
             "f.detail.u2.regs must be a whole number, not boolean");
+  EXPECT_EQ(refused([](Json& j) { j["detail"]["u2"]["fallback"] = 1; }),
+            "f.detail.u2.fallback must be true or false, not number");
   EXPECT_EQ(refused([](Json& j) { j["ci"] = {2, 1}; }), "f.ci must go from low to high, not from 2 to 1");
   EXPECT_EQ(refused([](Json& j) { j["ci"] = {2}; }), "f.ci must be two numbers");
   EXPECT_EQ(refused([](Json& j) { j["winner"] = "u3"; }), "f.winner 'u3' is not among the variants");

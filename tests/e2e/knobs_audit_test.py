@@ -74,14 +74,26 @@ class KnobsAudit(Case):
         self.assertIn("knob 'register_cap', value 32: the table says where it wins, but it never wins", run.stdout)
         self.audit("--strict", "--min-regimes", "4")
 
-    def made_up(self, seed):
+    def made_up(self, seed, program):
         """A record of the program below, which the simulated device cannot check: the lottery's, rewritten."""
+        if not os.path.exists(self.path("records.jsonl")):
+            self.write("records.jsonl", "")
+        source = self.audit_json(program=program)["editions"][0]["source"]
         self.record("lottery", {"u2": 0.03}, "--variants", "u2", "--seed", str(seed), records="lottery.jsonl")
         record = json.loads(self.read(self.path("lottery.jsonl")).splitlines()[-1])
-        record.update({"program": "planted", "language": "host", "class": {"big": 1}, "winner": "bad"})
+        record.update({"program": "planted", "language": "host", "class": {"big": 1}, "winner": "bad",
+                       "source": source})
         for key in ("variants", "detail"):
             record[key] = {"bad" if name == "u2" else name: of for name, of in record[key].items()}
         return json.dumps(record) + "\n"
+
+    def test_a_wrong_variant_is_a_finding(self):
+        self.record("lottery", {}, "--variants", "u2,u8", faults=[{"variant": "u8", "fault": "wrong_output"}])
+        run = self.audit("--strict", code=3)
+        self.assertIn("u8 failed its gate in 1 race with loads=128,wide=0 on Sim_Card", run.stdout)
+        self.assertNotIn("contradict", run.stdout)
+        self.assertEqual(sum(len(edition["defects"]) for edition in self.audit_json()["editions"]), 1)
+        self.audit()
 
     def claiming(self, claims):
         program = self.host_program(GOOD_LOOP)
@@ -90,7 +102,7 @@ class KnobsAudit(Case):
 
     def test_a_contradicted_claim(self):
         program = self.claiming('{ value = 1, outcome = "loses", where = "big == 1" }, { value = 1, outcome = "loses", where = "big == 0" }')
-        first, second = self.made_up(1), self.made_up(2)
+        first, second = self.made_up(1, program), self.made_up(2, program)
         self.write("records.jsonl", first)
         self.audit("--strict", program=program)  # one race contradicts nothing
         self.write("records.jsonl", first + second)
@@ -100,6 +112,11 @@ class KnobsAudit(Case):
         self.audit(program=program)
         claims = self.value(self.audit_json(program=program), "KIND", 1, "host")["claims"]
         self.assertEqual([c["state"] for c in claims], ["contradicted", "open"])
+        old = [line.replace('"source":"', '"source":"00') for line in (first, second)]
+        self.write("records.jsonl", "".join(old))
+        run = self.audit("--strict", program=program)  # another text of the program
+        self.assertIn("0 of 2 records hold evidence, 2 of other texts of the program", run.stdout)
+        self.audit("--strict", "--any-source", program=program, code=3)
         shown = json.loads(self.run_furlong("knobs", "show", program, "--json").stdout)["editions"][0]["lattice"]["knobs"][0]
         self.assertEqual(shown["claims"][0], {"value": 1, "outcome": "loses", "where": "big == 1"})
 

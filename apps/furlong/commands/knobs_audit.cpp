@@ -44,6 +44,9 @@ Result<std::shared_ptr<const program::Program>> open(const Arguments& arguments)
 Result<audit::Options> audit_options(const Arguments& arguments, const program::Program& program) {
   audit::Options options;
   options.program = program.name;
+  // The lottery's text differs by class and epoch, so that the program in hand is one of many.
+  if (program.epoch.empty()) options.source = program.source_hash().hex();
+  options.any_source = arguments.flag("--any-source");
   FURLONG_TRY(const double threshold, arguments.number("--threshold", 0.5, 0.001, 50));
   options.threshold = threshold / 100;
   FURLONG_TRY(const std::int64_t races, arguments.integer("--min-races", 2, 1, 1000));
@@ -120,9 +123,10 @@ Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(const auto audited, audit_editions(arguments, *program, read.records));
   tell_problems(read.problems);
   arguments.flag("--json") ? print_json(*program, audited, read.problems) : print_text(*program, audited);
-  const bool contradicted =
-      std::ranges::any_of(audited, [](const Audited& one) { return !one.report.contradictions.empty(); });
-  return contradicted && arguments.flag("--strict") ? exit_failed : exit_ok;
+  const bool refused = std::ranges::any_of(audited, [](const Audited& one) {
+    return !one.report.contradictions.empty() || !one.report.defects.empty();
+  });
+  return refused && arguments.flag("--strict") ? exit_failed : exit_ok;
 }
 
 }  // namespace
@@ -140,9 +144,13 @@ CommandSpec knobs_audit_command() {
           "says how, "
           "docs/formats/audit.md what --json holds.\n"
           "A damaged line is named on standard error and the others are read; records of other programs and "
-          "variants that left the lattice are counted.\n"
+          "variants that left the lattice are counted. So are records of another text of the program than it "
+          "has "
+          "now (of a program whose text differs by class and epoch, such as the lottery: than the newest of "
+          "their class).\n"
           "Exit 0: audited, also without any evidence; 2: bad usage or input; 3: with --strict, when records "
-          "contradict the table. Missing evidence contradicts nothing.",
+          "contradict the table or a variant of theirs was wrong (it failed its gate or its trial, or is "
+          "quarantined). Missing evidence contradicts nothing.",
       .positionals = {{.name = "RECORDS",
                        .help = "Files of race records, one JSON object a line (furlong race --record).",
                        .many = true}},
@@ -157,15 +165,23 @@ CommandSpec knobs_audit_command() {
                 "Only this language, also with records whose language is not told (simulated devices, old "
                 "records). Default: every language of the program.",
             .choices = {"host", "opencl", "cuda", "metal"}},
+           {.name = "--any-source",
+            .value_name = "",
+            .help =
+                "Pool the records of every text of the program. What was true of an old kernel then counts "
+                "for the one of today."},
            {.name = "--strict",
             .value_name = "",
-            .help = "Exit 3 when a verdict or a regime contradicts a sentence or a claim of the table."},
+            .help = "Exit 3 when a verdict or a regime contradicts a sentence or a claim of the table, or a "
+                    "variant was wrong."},
            {.name = "--threshold",
             .value_name = "PCT",
             .help = "Difference of rates up to which two values tie. Default 0.5."},
            {.name = "--min-races",
             .value_name = "N",
-            .help = "Races of a regime before it counts for bake in and drop, or contradicts. Default 2."},
+            .help =
+                "Races of a regime before it counts for bake in and drop, or contradicts, and of a context "
+                "(the other knobs) before it decides. Default 2."},
            {.name = "--min-regimes",
             .value_name = "N",
             .help = "Regimes with that many races that bake in and drop need. Default 3."},

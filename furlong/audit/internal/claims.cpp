@@ -12,6 +12,8 @@ ClaimState in_regime(const lattice::Claim& claim, const RegimeEvidence& evidence
   const State state = evidence.state;
   const Spread& spread = evidence.spread;
   const bool fails = evidence.value_faulted();
+  // What gave wrong values somewhere confirms nothing there: neither that it is slower nor that it is faster.
+  const bool defect = evidence.value_defect() != nullptr;
   if (state == State::none && !fails) return ClaimState::open;
   bool confirmed = false, contradicted = fails;
   switch (claim.outcome) {
@@ -29,7 +31,7 @@ ClaimState in_regime(const lattice::Claim& claim, const RegimeEvidence& evidence
       contradicted |= state == State::wins || state == State::loses;
       break;
   }
-  if (confirmed) return ClaimState::confirmed;
+  if (confirmed) return defect ? ClaimState::open : ClaimState::confirmed;
   return contradicted && evidence.races >= options.min_races ? ClaimState::contradicted : ClaimState::open;
 }
 

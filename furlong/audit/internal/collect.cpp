@@ -78,16 +78,39 @@ Regime regime_of(const RaceRecord& record) {
 }
 
 /// Features in any order make one class.
-std::string regime_key(const RaceRecord& record) {
+std::string class_key(const RaceRecord& record) {
   record::ProgramClass features = record.program_class;
   std::ranges::sort(features, {}, [](const auto& feature) { return feature.first; });
-  std::string key = record.card + '\0' + record.driver + '\0';
+  std::string key;
   for (const auto& [name, value] : features) {
     // Numbers in the order of their size.
     const std::int64_t* integer = value.integer();
     key += name + '=' + (integer != nullptr ? fmt::format("{:021}", *integer) : value.literal()) + '\0';
   }
   return key;
+}
+
+std::string regime_key(const RaceRecord& record) {
+  return record.card + '\0' + record.driver + '\0' + class_key(record);
+}
+
+/// By class the text of the newest record; of records of one moment, that of the last.
+std::map<std::string, std::string> newest_sources(std::span<const RaceRecord* const> records) {
+  struct Newest {
+    std::int64_t at_us = 0;
+    std::string source;
+  };
+  std::map<std::string, Newest> newest;
+  for (const RaceRecord* record : records) {
+    // A stamp that cannot be read is older than any.
+    const std::int64_t at_us =
+        record::parse_stamp(record->ts).value_or(std::numeric_limits<std::int64_t>::min());
+    const auto [found, first] = newest.try_emplace(class_key(*record), at_us, record->source);
+    if (!first && at_us >= found->second.at_us) found->second = {at_us, record->source};
+  }
+  std::map<std::string, std::string> sources;
+  for (auto& [key, one] : newest) sources[key] = std::move(one.source);
+  return sources;
 }
 
 std::optional<std::pair<double, double>> both(const std::optional<double>& value,
@@ -114,11 +137,22 @@ class Collector {
 
   Collected collect(std::span<const RaceRecord> records) {
     out_.report.records = static_cast<int>(records.size());
-    for (const RaceRecord& record : records) {
-      if (wanted(record)) take(record);
+    std::vector<const RaceRecord*> all;
+    for (const RaceRecord& record : records)
+      if (wanted(record)) all.push_back(&record);
+    const bool by_age = !options_.any_source && options_.source.empty();
+    const std::map<std::string, std::string> newest =
+        by_age ? newest_sources(all) : std::map<std::string, std::string>();
+    for (const RaceRecord* record : all) {
+      const std::string& source = by_age ? newest.at(class_key(*record)) : options_.source;
+      if (!options_.any_source && record->source != source)
+        ++out_.report.other_source;
+      else
+        take(*record);
     }
     out_.report.sources = static_cast<int>(sources_.size());
     for (auto& [name, lost] : lost_) out_.report.lost.push_back(std::move(lost));
+    for (const auto& [key, defect] : defects_) out_.report.defects.push_back(defect.text());
     return std::move(out_);
   }
 
@@ -128,6 +162,19 @@ class Collector {
     const RacedVariant* variant = nullptr;
     std::optional<Sample> gain;
     std::string fault;
+  };
+
+  /// A variant that was wrong in a regime, whatever it was raced beside.
+  struct Defect {
+    std::string variant, exit, why;
+    Regime regime;
+    int races = 0;
+    std::string text() const {
+      const bool said = why.empty() || why.starts_with(exit);  // "gate: element 3: ..."
+      return fmt::format("{} {} in {} race{} with {}{}{}", one_line(variant), exit_text(exit), races,
+                         races == 1 ? "" : "s", regime.text(), why.empty() ? "" : ": ",
+                         one_line(said ? why : exit + ": " + why));
+    }
   };
 
   bool wanted(const RaceRecord& record) {
@@ -155,18 +202,34 @@ class Collector {
         ++lost.records;
         continue;
       }
+      if (variant.detail.fallback) ++out_.report.fallbacks;
       Entrant entrant{&variant, gain_of(record, variant), fault_of(variant)};
       if (!entrant.gain && variant.rate && entrant.fault.empty()) ++out_.report.no_interval;
       entrants.emplace(*point, std::move(entrant));
     }
     const int race = ++races_;
-    bool used = false;
+    bool used = note_defects(record, entrants);
     for (const auto& [point, entrant] : entrants)
       for (std::size_t k = 0; k < lattice_.knobs.size(); ++k)
         used = pair_up(record, race, entrants, point, entrant, k) || used;
     if (!used) return;
     ++out_.report.used;
     sources_.insert(record.source);
+  }
+
+  /// Whether there are any.
+  bool note_defects(const RaceRecord& record, const std::map<lattice::Point, Entrant>& entrants) {
+    bool any = false;
+    for (const auto& [point, entrant] : entrants) {
+      if (!is_defect(entrant.fault)) continue;
+      any = true;
+      Defect& defect = defects_[regime_key(record) + entrant.variant->name + '\0' + entrant.fault];
+      if (defect.races++ == 0) defect.regime = regime_of(record);
+      defect.variant = entrant.variant->name;
+      defect.exit = entrant.fault;
+      defect.why = entrant.variant->detail.out;
+    }
+    return any;
   }
 
   /// The entrant's value of knob k beside the default; whether that told anything.
@@ -178,6 +241,9 @@ class Collector {
     lattice::Point other = point;
     other.indices[k] = static_cast<std::uint32_t>(chosen);
     const auto partner = entrants.find(other);
+    // What ran is no evidence about the value that could not be had.
+    const bool partner_fell = partner != entrants.end() && partner->second.variant->detail.fallback;
+    if (entrant.variant->detail.fallback || partner_fell) return ++evidence.fell_back, false;
     if (partner == entrants.end()) {
       ++evidence.without_partner;
       if (evidence.partner.empty()) evidence.partner = lattice::variant_name(lattice_, other);
@@ -188,16 +254,18 @@ class Collector {
     const bool value_failed = !entrant.fault.empty() && beside.gain;
     const bool default_failed = !beside.fault.empty() && entrant.gain;
     if (!timed && !value_failed && !default_failed) return ++evidence.untimed, false;
-    Pairs& pairs = evidence.regimes[regime_key(record)];
-    if (pairs.races.empty()) pairs.regime = regime_of(record);
-    if (pairs.races.empty() || pairs.races.back() != race) pairs.races.push_back(race);
+    const auto [found, first] = evidence.regimes.try_emplace(regime_key(record));
+    Pairs& pairs = found->second;
+    if (first) pairs.regime = regime_of(record);
+    const Entrant& failed = value_failed ? entrant : beside;
+    const bool defect = !timed && is_defect(failed.fault);
+    if (!defect && (pairs.races.empty() || pairs.races.back() != race)) pairs.races.push_back(race);
     if (!timed) {
-      const Entrant& failed = value_failed ? entrant : beside;
-      add_fault(pairs.faults, {.variant = failed.variant->name,
-                               .exit = failed.fault,
-                               .why = failed.variant->detail.out,
-                               .races = 1,
-                               .of_default = default_failed});
+      add_fault(defect ? pairs.defects : pairs.faults, {.variant = failed.variant->name,
+                                                        .exit = failed.fault,
+                                                        .why = failed.variant->detail.out,
+                                                        .races = 1,
+                                                        .of_default = default_failed});
       return true;
     }
     const Sample sample = code_of(*entrant.variant) == code_of(*beside.variant)
@@ -243,6 +311,7 @@ class Collector {
   int races_ = 0;
   std::set<std::string> seen_, sources_;
   std::map<std::string, LostVariant> lost_;
+  std::map<std::string, Defect> defects_;  ///< by regime, variant and exit
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ struct Pairs {
   std::map<std::string, std::vector<PairSample>> by_context;  ///< by the variant with the default
   std::vector<PairSample> work_per_joule;  ///< of races for energy: log ratios, above 0 takes less
   std::map<Measure, std::vector<CostPair>> costs;
-  std::vector<Fault> faults;
+  std::vector<Fault> faults, defects;
   std::vector<int> races;  ///< with a pair timed or a fault; ascending, each once
 };
 
@@ -32,6 +32,7 @@ struct ValueEvidence {
   std::map<std::string, Pairs> regimes;  ///< by a key that sorts by card, driver, class
   int without_partner = 0;
   std::string partner;
+  int fell_back = 0;
   int untimed = 0;
 };
 

@@ -10,10 +10,18 @@ namespace {
 
 /// A compiler on a busy machine takes this much longer for no reason of the kernel's.
 const double kCompileThreshold = std::log(1.10);
+/// Errors are measured on random inputs of each race, and another order of one sum moves them: what computes
+/// alike stays well within this factor, while one bit less of precision doubles them.
+const double kErrorThreshold = std::log(1.5);
 /// Before the spread of noisy figures between races says anything.
 constexpr int kFewestNoisyRaces = 3;
 
 bool is_noisy(Measure measure) { return measure == Measure::compile_time || measure == Measure::energy; }
+
+double threshold_of(Measure measure, double rate_threshold) {
+  if (measure == Measure::error) return kErrorThreshold;
+  return measure == Measure::compile_time ? kCompileThreshold : rate_threshold;
+}
 
 /// Infinite when only the default takes nothing; 0 when neither takes anything.
 double log_ratio(double value, double beside) {
@@ -65,7 +73,7 @@ Cost cost_of(Measure measure, const std::vector<CostPair>& pairs, double thresho
     spread.low = mean - half;
     spread.high = mean + half;
   }
-  cost.state = opposite(state_of(spread, measure == Measure::compile_time ? kCompileThreshold : threshold));
+  cost.state = opposite(state_of(spread, threshold_of(measure, threshold)));
   return cost;
 }
 

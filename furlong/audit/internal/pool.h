@@ -12,6 +12,10 @@ namespace furlong::audit::internal {
 /// The chance that an interval of a record misses: stats::RaceRules::eliminate_error, in percent 0.5.
 inline constexpr double kRecordError = 0.005;
 
+/// From so many races on, those that disagree have an interval of their median that leaves the outermost out:
+/// the least n with 2 P(Binomial(n, 1/2) < 2) <= kRecordError.
+inline constexpr int kRacesOfSignTest = 13;
+
 /// One log ratio and its interval; low <= value <= high.
 struct Sample {
   double value = 0, low = 0, high = 0;

@@ -64,6 +64,17 @@ TEST(Pool, OfManyThatDisagreeOneWildRaceDoesNotCount) {
   EXPECT_NEAR(pooled.sample.high, 0.0125, 1e-12);
 }
 
+TEST(Pool, FromWhichNumberOnTheOutermostAreLeftOut) {
+  for (int n = 2; n < 20; ++n) {
+    std::vector<Sample> races;
+    for (int i = 0; i < n; ++i) races.push_back(about(0.1 * i, 0.001));
+    const Pooled pooled = pool(races);
+    EXPECT_TRUE(pooled.disagree);
+    EXPECT_EQ(pooled.sample.low > 0, n >= kRacesOfSignTest) << n;
+    EXPECT_EQ(pooled.sample.high < 0.1 * (n - 1), n >= kRacesOfSignTest) << n;
+  }
+}
+
 TEST(Pool, ThousandsThatDisagree) {
   std::vector<Sample> races;
   for (int i = 0; i < 2000; ++i) races.push_back(about(1e-5 * i, 1e-5));

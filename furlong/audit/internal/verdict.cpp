@@ -5,6 +5,7 @@
 #include <map>
 
 #include "furlong/audit/internal/costs.h"
+#include "furlong/audit/internal/pool.h"
 #include "furlong/base/text.h"
 
 namespace furlong::audit::internal {
@@ -12,8 +13,6 @@ namespace {
 
 /// Most races that are asked for: a difference so near the threshold is not worth more.
 constexpr int kMostMissing = 99;
-/// From so many races on, those that disagree have an interval of their median that leaves some of them out.
-constexpr int kRacesOfSignTest = 9;
 
 double log_threshold(const Options& options) { return std::log1p(options.threshold); }
 
@@ -40,21 +39,30 @@ struct Places {
   std::vector<Place> wins, losses;
 };
 
-void add_contexts(Places& places, std::size_t r, const RegimeEvidence& evidence) {
+/// Says a win (or a loss) that its regime does not say.
+bool says_more(const Context& context, const RegimeEvidence& evidence, State state) {
+  return context.state == state && evidence.state != state;
+}
+
+/// A race has many contexts, so that by chance one of them may look unlike the others: each needs as many
+/// races as a regime that counts for "bake in".
+void add_contexts(Places& places, std::size_t r, const RegimeEvidence& evidence, const Options& options) {
   for (const Context& context : evidence.contexts) {
-    if (context.state == evidence.state) continue;  // the regime says it already
-    if (context.state == State::wins) places.wins.push_back(rate_place(r, context.spread, context.beside));
-    if (context.state == State::loses) places.losses.push_back(rate_place(r, context.spread, context.beside));
+    if (context.spread.races < options.min_races) continue;
+    if (says_more(context, evidence, State::wins))
+      places.wins.push_back(rate_place(r, context.spread, context.beside));
+    if (says_more(context, evidence, State::loses))
+      places.losses.push_back(rate_place(r, context.spread, context.beside));
   }
 }
 
-Places places_of(const ValueReport& value) {
+Places places_of(const ValueReport& value, const Options& options) {
   Places places;
   for (std::size_t r = 0; r < value.regimes.size(); ++r) {
     const RegimeEvidence& evidence = value.regimes[r];
     if (evidence.state == State::wins) places.wins.push_back(rate_place(r, evidence.spread));
     if (evidence.state == State::loses) places.losses.push_back(rate_place(r, evidence.spread));
-    add_contexts(places, r, evidence);
+    add_contexts(places, r, evidence, options);
     for (std::size_t f = 0; f < evidence.faults.size(); ++f)
       (evidence.faults[f].of_default ? places.wins : places.losses)
           .push_back({.regime = r, .beside = {}, .measure = {}, .fault = f});
@@ -87,6 +95,18 @@ void find_extremes(ValueReport& value) {
   }
 }
 
+std::string defect_text(const RegimeEvidence& evidence, const Fault& defect) {
+  return fmt::format("{} {} with {}", one_line(defect.variant), exit_text(defect.exit),
+                     evidence.regime.text());
+}
+
+/// The first defect of the value, in words; empty: none.
+std::string first_defect(const ValueReport& value) {
+  for (const RegimeEvidence& evidence : value.regimes)
+    if (const Fault* defect = evidence.value_defect()) return defect_text(evidence, *defect);
+  return "";
+}
+
 bool has_evidence(const RegimeEvidence& evidence) {
   return evidence.state != State::none || evidence.value_faulted() || evidence.default_faulted();
 }
@@ -99,6 +119,20 @@ bool rules_out(const RegimeEvidence& evidence, bool loss) {
     return loss;  // it runs, the default does not
   if (loss) return evidence.state == State::wins || evidence.state == State::not_worse;
   return evidence.state == State::loses || evidence.state == State::not_better;
+}
+
+/// The first context with the loss (or win) that the verdict must rule out, of too few races to decide it.
+struct Hint {
+  Place place;
+  int races = 0;
+};
+std::optional<Hint> hint_of(const ValueReport& value, bool loss, const Options& options) {
+  for (std::size_t r = 0; r < value.regimes.size(); ++r)
+    for (const Context& context : value.regimes[r].contexts)
+      if (context.spread.races < options.min_races &&
+          says_more(context, value.regimes[r], loss ? State::loses : State::wins))
+        return Hint{rate_place(r, context.spread, context.beside), context.spread.races};
+  return std::nullopt;
 }
 
 /// Races after which the interval, shrinking with their square root, would leave the threshold out.
@@ -118,10 +152,12 @@ int races_missing(const RegimeEvidence& evidence, bool loss, const Options& opti
 bool enough(ValueReport& value, bool loss, const Options& options) {
   std::vector<int> races;
   for (const RegimeEvidence& evidence : value.regimes) {
+    if (evidence.value_defect() != nullptr) value.races_missing += options.min_races;  // once it is mended
     if (!has_evidence(evidence)) continue;
     races.push_back(evidence.races);
     if (!rules_out(evidence, loss)) value.races_missing += races_missing(evidence, loss, options);
   }
+  if (const auto hint = hint_of(value, loss, options)) value.races_missing += options.min_races - hint->races;
   bool all = value.races_missing == 0;
   std::ranges::sort(races, std::greater<>());
   const auto wanted = static_cast<std::size_t>(options.min_regimes);
@@ -158,7 +194,13 @@ std::string missing_text(const ValueReport& value) {
 void say_nothing_known(ValueReport& value, const Options& options) {
   value.regimes_missing = options.min_regimes;
   value.races_missing = options.min_regimes * options.min_races;
-  if (value.without_partner > 0) {
+  if (const std::string defect = first_defect(value); !defect.empty()) {
+    value.why = defect + ", and is to be mended before it is judged";
+  } else if (value.fell_back > 0 && value.without_partner == 0) {
+    value.why = fmt::format(
+        "named {}, but shape or chip could not have it or the default beside it, and another kernel ran",
+        counted(value.fell_back, "time"));
+  } else if (value.without_partner > 0) {
     value.why = fmt::format("raced {}, never beside {}, which differs in this knob alone",
                             counted(value.without_partner, "time"), one_line(value.partner));
   } else if (value.untimed > 0) {
@@ -208,7 +250,7 @@ std::string place_text(const ValueReport& value, const Place& place) {
 void judge(const lattice::Knob& knob, const Options& options, ValueReport& value) {
   find_extremes(value);
   if (std::ranges::none_of(value.regimes, has_evidence)) return say_nothing_known(value, options);
-  const Places places = places_of(value);
+  const Places places = places_of(value, options);
   const bool wins = !places.wins.empty(), loses = !places.losses.empty();
   const std::string price = declared_price(knob, value.value);
   if (wins && (loses || !price.empty())) return say_trade_off(value, places, price);
@@ -226,6 +268,10 @@ void judge(const lattice::Knob& knob, const Options& options, ValueReport& value
   }
   value.why = fmt::format("no {} found {} {}", wins ? "loss" : "win", beyond, evidence_text(value));
   if (!found.empty()) value.why += "; " + found;
+  if (const std::string defect = first_defect(value); !defect.empty()) value.why += "; " + defect;
+  if (const auto hint = hint_of(value, wins, options))
+    value.why += fmt::format("; in {} only it {}: {}", counted(hint->races, "race"), wins ? "loses" : "wins",
+                             place_text(value, hint->place));
   value.why += fmt::format("; for \"{}\" {}", wins ? "bake in" : "drop", missing_text(value));
 }
 

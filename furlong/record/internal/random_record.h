@@ -104,6 +104,7 @@ inline VariantDetail random_detail(Random& random) {
   detail.out = random_text(random);
   detail.exit = random_text(random);
   detail.same_code_as = random_text(random);
+  detail.fallback = random.below(4) == 0;
   if (random.below(4) == 0) detail.extra = R"({"later":"x"})";
   return detail;
 }

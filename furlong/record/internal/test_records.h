@@ -70,7 +70,8 @@ inline RaceRecord lottery_record() {
   return record;
 }
 
-/// As a worker writes it: no id, machine or agent; another program's class; nothing could be timed.
+/// As a worker writes it: no id, machine or agent; another program's class; nothing could be timed, and
+/// the kernel was not the one asked for.
 inline RaceRecord failed_gemv_record() {
   RaceRecord record;
   record.ts = "2026-03-01T12:00:01.25Z";
@@ -85,6 +86,7 @@ inline RaceRecord failed_gemv_record() {
   record.unit = "GB/s";
   VariantDetail base;
   base.out = "failed its gate: element 17 is 3, not 4";
+  base.fallback = true;
   record.variants = {{"base", std::nullopt, base}};
   record.compile_ms = 210;
   record.total_ms = 260;
