@@ -123,7 +123,7 @@ Status one_side(Bench& bench, Stage& stage, std::int64_t side, const device::Cei
   };
   bench.row({group,
              {{"int8_imma over bf16_hmma, double", ratio("bf16_hmma", "double", "int8_imma", "double")},
-              {"group", ratio("bf16_hmma", "group", "int8_imma", "group")},
+              {"the same, warp groups", ratio("bf16_hmma", "group", "int8_imma", "group")},
               {"double over basic, int8", ratio("int8_imma", "basic", "int8_imma", "double")},
               {"bf16", ratio("bf16_hmma", "basic", "bf16_hmma", "double")},
               {"group over double, int8", ratio("int8_imma", "double", "int8_imma", "group")},
