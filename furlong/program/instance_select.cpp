@@ -90,9 +90,17 @@ struct Selection {
   Status add_catalogue() {
     if (lattice().catalogue.empty()) return add_default_catalogue();
     FURLONG_TRY(const auto points, lattice::catalogue_points(lattice()));
+    std::size_t lossy = 0, restricted = 0;
+    const lattice::Knob *lossy_knob = nullptr, *restricted_knob = nullptr;
     for (const lattice::Point& point : points) {
-      if (kept_out(lattice(), point, allow_lossy, &lattice::Knob::lossy) != nullptr) continue;
-      if (kept_out(lattice(), point, allow_lossy, &lattice::Knob::restricted) != nullptr) continue;
+      if (const auto* knob = kept_out(lattice(), point, allow_lossy, &lattice::Knob::lossy)) {
+        ++lossy, lossy_knob = knob;
+        continue;
+      }
+      if (const auto* knob = kept_out(lattice(), point, allow_lossy, &lattice::Knob::restricted)) {
+        ++restricted, restricted_knob = knob;
+        continue;
+      }
       FURLONG_TRY(const std::string why, lattice().why_invalid(point, instance.facts()));
       if (why.empty())
         chosen.add(point);
@@ -100,6 +108,17 @@ struct Selection {
         log_info("variant {} of {} is left out: {}", lattice::variant_name(lattice(), point),
                  instance.program().name, why);
     }
+    if (lossy > 0)
+      log_warning(
+          "{} of {} variants of {} are left out, since they lower precision: admit them with --allow-lossy "
+          "{}",
+          lossy, points.size(), instance.program().name, lossy_knob->name);
+    if (restricted > 0)
+      log_warning(
+          "{} of {} variants of {} are left out, since they are right for some inputs only ('{}'): name "
+          "those that "
+          "are right for yours with --variants",
+          restricted, points.size(), instance.program().name, restricted_knob->name);
     return {};
   }
 

@@ -87,6 +87,30 @@ Status exchange(const fs::path& fresh, const fs::path& folder) {
   return {};
 }
 
+// Only a pack may be replaced, and nothing that is not of it may go with it: what its list (read as text,
+// since a damaged pack is to be replaceable) does not name is somebody's.
+Status check_replaceable(const fs::path& target) {
+  std::error_code error;
+  if (fs::is_symlink(target, error) || !fs::is_directory(target, error) ||
+      !fs::is_regular_file(target / "pack.toml", error))
+    return fail(Code::invalid,
+                "{} is no pack's folder (it has no pack.toml), so it is not replaced: choose another folder",
+                target.string());
+  const auto list = system_files().read(target / "pack.toml", 16u << 20);
+  for (fs::recursive_directory_iterator entry(target, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->is_directory(error) && !entry->is_symlink(error)) continue;
+    const std::string name = entry->path().lexically_relative(target).generic_string();
+    if (name == "pack.toml" || name == "pack.sig") continue;
+    if (!list || list->find('"' + name + '"') == std::string::npos)
+      return fail(
+          Code::invalid,
+          "{}: '{}' is not of the pack there, so it is not replaced: move it away, or choose another folder",
+          target.string(), name);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status write_pack(const PackContents& contents, const std::filesystem::path& folder, bool replace) {
@@ -102,6 +126,8 @@ Status write_pack(const PackContents& contents, const std::filesystem::path& fol
                 "{}: there is another pack or something else already; replace it explicitly or choose "
                 "another folder",
                 target.string());
+  if (there && !(fs::is_directory(target, error) && fs::is_empty(target, error)))
+    FURLONG_CHECK(check_replaceable(target));
   const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
   fs::create_directories(parent, error);
   if (error) return system_error(parent, "making the folder", error);

@@ -3,6 +3,7 @@
 
 #include "apps/furlong/backends.h"
 #include "apps/furlong/commands.h"
+#include "apps/furlong/outputs.h"
 #include "apps/furlong/session.h"
 #include "furlong/base/json.h"
 #include "furlong/base/text.h"
@@ -223,6 +224,7 @@ std::string words_of(const Json& cubin, const std::string& arch) {
 }
 
 Result<int> run(const Arguments& arguments) {
+  FURLONG_CHECK(can_write_outputs(arguments, {"--out", "--cubin"}));
   FURLONG_TRY(const Subject subject, open_subject(arguments));
   const program::VariantPlan& plan = subject.plan;
   const bool json = arguments.flag("--json");

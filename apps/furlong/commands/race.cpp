@@ -13,6 +13,7 @@
 #include "apps/furlong/backends.h"
 #include "apps/furlong/ceilings.h"
 #include "apps/furlong/commands.h"
+#include "apps/furlong/outputs.h"
 #include "apps/furlong/report/html.h"
 #include "apps/furlong/report/text.h"
 #include "apps/furlong/session.h"
@@ -81,32 +82,6 @@ std::string problem_text(const Problem& problem) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : problem) parts.push_back(name + "=" + value.text());
   return join(parts, ",");
-}
-
-/// Whether `file` can be written, asked before the race: a race of minutes is not to end in "no such folder".
-/// Nothing is made or changed.
-Status can_write(const std::string& option, const std::filesystem::path& file) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (file.empty()) return fail(Code::invalid, "{} takes a file's name, not ''", option);
-  if (fs::is_directory(file, error))
-    return fail(Code::invalid, "{}: {} is a folder, not a file", option, file.string());
-  fs::path there = fs::exists(file, error) ? file : fs::absolute(file, error).parent_path();
-  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
-  if (there != file && !fs::is_directory(there, error))
-    return fail(Code::invalid, "{}: {}: {} is no folder", option, file.string(), there.string());
-  if (::access(there.c_str(), W_OK) != 0)
-    return fail(Code::invalid, "{}: {} cannot be written: {}: {}", option, file.string(), there.string(),
-                std::generic_category().message(errno));
-  return {};
-}
-
-Status can_write_outputs(const Arguments& arguments) {
-  for (const char* option : {"--report", "--json", "--record"}) {
-    if (!arguments.given(option) || arguments.value(option) == "-") continue;
-    FURLONG_CHECK(can_write(option, arguments.value(option)));
-  }
-  return {};
 }
 
 /// While it lives, what goes to standard output goes to standard error: kernels that print are heard, and do
@@ -440,7 +415,7 @@ Result<int> run_guarded_races(const Arguments& arguments, const race::Options& o
 Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(const race::Options options, race_options(arguments));
   FURLONG_TRY(const auto problems, problems_of(arguments));
-  FURLONG_CHECK(can_write_outputs(arguments));
+  FURLONG_CHECK(can_write_outputs(arguments, {"--report", "--json", "--record"}));
   if (!options.trial) return run_here(arguments, options, problems, {});
   return run_guarded_races(arguments, options, problems);
 }

@@ -179,7 +179,7 @@ Result<Chip> resolve_chip(std::string_view asked, const lattice::Lookup& facts) 
   const int present = static_cast<int>(fact(facts, "device.sm"));
   if (asked != "present") {
     FURLONG_TRY(const Chip* chip, find_chip(asked));
-    if (present > 0 && present < chip->sm && word_fact(facts, "device.vendor") == "NVIDIA")
+    if (present > 0 && present != chip->sm && word_fact(facts, "device.vendor") == "NVIDIA")
       return fail(Code::invalid,
                   "the text would be for a {} ({}), and this device is an sm_{}: leave chip at 'present', or "
                   "emit the text for the other card with furlong emit",

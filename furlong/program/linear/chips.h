@@ -52,7 +52,8 @@ Result<const Chip*> find_chip(std::string_view name);
 /// The chip that a program is emitted for: `asked` by name, or for "present" the row of the device's facts
 /// (of several with its architecture the one nearest in memory), and without a card (no facts of one)
 /// default_chip. A device whose architecture has no row is given one from its facts, with the name of its
-/// architecture. `invalid`: an unknown name, or a chip newer than the device that the text is to run on.
+/// architecture. `invalid`: an unknown name, or a chip of another architecture than the device that the
+/// text is to run on.
 Result<Chip> resolve_chip(std::string_view asked, const lattice::Lookup& facts);
 /// What chips of this compute capability can do.
 Instructions instructions_of(int sm);
