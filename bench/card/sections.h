@@ -20,6 +20,7 @@ Status compile_once(Bench& bench, Stage& stage);
 Status launch_all(Bench& bench, Stage& stage);
 /// The same for these points of one program; returns how many ran. An output that differs from a known one is
 /// `mismatch` and names the variant.
-Result<int> launch_points(Stage& stage, const program::Instance& instance, std::vector<lattice::Point> points);
+Result<int> launch_points(Stage& stage, const program::Instance& instance,
+                          std::vector<lattice::Point> points);
 
 }  // namespace furlong::bench

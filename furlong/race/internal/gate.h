@@ -89,8 +89,7 @@ class Gate {
   Status expect_from_base(const Asked& asked, Case& current, const std::vector<std::size_t>& missing);
   Status launch(Entrant& entrant, const Case& current, const std::vector<Bytes>& known);
   Status check(Entrant& entrant, const Case& current);
-  Status compare(const lattice::Point& point, std::size_t argument, const Case& current,
-                 double& error_ratio);
+  Status compare(const lattice::Point& point, std::size_t argument, const Case& current, double& error_ratio);
   bool is_output(std::size_t argument) const;
   std::size_t work_items(const program::RunInputs& inputs) const;
   std::size_t rounds(const program::RunInputs& checked) const;

@@ -181,8 +181,8 @@ extern "C" __global__ void __launch_bounds__(32)
 }
 )cuda";
 
-// A block of warps has a tile of TILE x TILE; slabs of 64 bytes of k come by asynchronous copies into one of two
-// halves of shared memory while the other is multiplied. Shapes are multiples of the tile.
+// A block of warps has a tile of TILE x TILE; slabs of 64 bytes of k come by asynchronous copies into one of
+// two halves of shared memory while the other is multiplied. Shapes are multiples of the tile.
 const std::string_view gemm_block_text = R"cuda(
 #define SLAB_BYTES 64u
 #define WARP_ROWS 2
@@ -272,9 +272,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 )cuda";
 
-// Hopper's warp groups: 128 threads multiply 64 rows by TILE columns straight from shared memory, while the next slabs
-// of 128 bytes of k come by asynchronous copies. A block has two groups and a tile of 128 x TILE; the function
-// multiply() with its TILE / 2 sums a thread is made by the emitter.
+// Hopper's warp groups: 128 threads multiply 64 rows by TILE columns straight from shared memory, while the
+// next slabs of 128 bytes of k come by asynchronous copies. A block has two groups and a tile of 128 x TILE;
+// the function multiply() with its TILE / 2 sums a thread is made by the emitter.
 const std::string_view gemm_group_text = R"cuda(
 #define SLAB_BYTES 128u
 #define TILE_ROWS 128u
