@@ -139,8 +139,7 @@ std::string text_of(const Gemm& gemm) {
     define(text, "TILE", gemm.tile);
     define(text, "STAGES", gemm.stages);
   }
-  if (gemm.matrix() || gemm.precision == Precision::fp16_hmma)
-    text += gemm.chip.sm >= 80 ? instructions_sm80_text : instructions_sm75_text;
+  if (gemm.matrix() || gemm.precision == Precision::fp16_hmma) add_instructions(text, gemm.chip);
   if (gemm.matrix()) {
     const bool whole = operands_of(gemm.precision) == Operands::int8;
     text += fmt::format("typedef {} Accumulator;\n#define MMA {}\n", whole ? "int" : "float",
@@ -150,6 +149,7 @@ std::string text_of(const Gemm& gemm) {
   }
   text += gemm_common_text;
   text += gemm_pack_text;
+  if (gemm.block || gemm.group) text += gemm_tiles_text;
   if (gemm.group) {
     text += instructions_sm90a_text;
     text += multiply_text(gemm);

@@ -92,13 +92,17 @@ std::string text_of(const Gemv& gemv) {
                               "BATCH + (column)) * (n) + (row)]\n"
                             : "#define OUTPUT(out, copy, column, row, n) "
                               "out[(static_cast<uint64>(blockIdx.y) * BATCH + (column)) * (n) + (row)]\n";
-  if (gemv.matrix) text += gemv.chip.sm >= 80 ? instructions_sm80_text : instructions_sm75_text;
+  if (gemv.matrix) add_instructions(text, gemv.chip);
   text += gemv_common_text;
   if (gemv.matrix) {
     text += gemv_tiles_text;
   } else {
-    text += gemv_rows_layout_text;
-    text += gemv.activations == Activations::dequant ? gemv_rows_float_text : gemv_rows_int_text;
+    const bool exact = gemv.activations == Activations::dequant;
+    for (const std::string_view piece :
+         {gemv_rows_layout_text, gemv_rows_words_text, exact ? gemv_rows_float_text : gemv_rows_int_text,
+          gemv_rows_begin_text, exact ? gemv_rows_float_body_text : gemv_rows_int_body_text,
+          gemv_rows_end_text})
+      text += piece;
   }
   if (gemv.split_k > 1) text += gemv_sum_text;
   return text;

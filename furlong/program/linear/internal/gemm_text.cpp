@@ -181,6 +181,26 @@ extern "C" __global__ void __launch_bounds__(32)
 }
 )cuda";
 
+const std::string_view gemm_tiles_text = R"cuda(
+// Where a block's tile begins. Blocks that run together have a band of 8 tiles of rows, so that what they share is near.
+struct Place {
+  uint32 row, column;
+};
+__device__ __forceinline__ Place place_of_block(uint32 m, uint32 n, uint32 tile_rows) {
+  const uint32 tiles_n = n / TILE, first = blockIdx.x / (8u * tiles_n) * 8u;
+  const uint32 height = min(8u, m / tile_rows - first), in_band = blockIdx.x % (8u * tiles_n);
+  return {(first + in_band % height) * tile_rows, in_band / height * TILE};
+}
+
+// Two neighbours of a row of the product, which an even column begins.
+__device__ __forceinline__ void store_pair(Product* c, uint32 row, uint32 column, uint32 n, Accumulator x, Accumulator y) {
+  ProductPair pair;
+  pair.x = static_cast<Product>(x);
+  pair.y = static_cast<Product>(y);
+  *reinterpret_cast<ProductPair*>(c + static_cast<uint64>(row) * n + column) = pair;
+}
+)cuda";
+
 // A block of warps has a tile of TILE x TILE; slabs of 64 bytes of k come by asynchronous copies into one of
 // two halves of shared memory while the other is multiplied. Shapes are multiples of the tile.
 const std::string_view gemm_block_text = R"cuda(
@@ -207,11 +227,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   __shared__ __align__(128) uint8 slabs[STAGES][2][TILE * SLAB_BYTES];
   const uint32 lane = threadIdx.x % 32u, warp = threadIdx.x / 32u;
   const uint64 row_bytes = static_cast<uint64>(k) * ELEMENT_BYTES;
-  // Blocks that run together read a band of 8 tiles of rows, so that what they share is near.
-  const uint32 tiles_n = n / TILE, tiles_m = m / TILE;
-  const uint32 band = blockIdx.x / (8u * tiles_n), first = band * 8u;
-  const uint32 height = min(8u, tiles_m - first), in_band = blockIdx.x % (8u * tiles_n);
-  const uint32 row0 = (first + in_band % height) * TILE, column0 = in_band / height * TILE;
+  const Place own = place_of_block(m, n, TILE);
+  const uint32 row0 = own.row, column0 = own.column;
   const uint8* left = a + row0 * row_bytes;
   const uint8* right = b + column0 * row_bytes;
   const uint32 count = static_cast<uint32>(row_bytes / SLAB_BYTES);
@@ -264,10 +281,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       for (int half = 0; half < 2; ++half) {
         const uint32 row = row0 + warp_row + i * 16u + lane / 4u + half * 8u;
         const uint32 column = column0 + warp_column + j * 8u + lane % 4u * 2u;
-        ProductPair pair;
-        pair.x = static_cast<Product>(sums[i][j][half * 2]);
-        pair.y = static_cast<Product>(sums[i][j][half * 2 + 1]);
-        *reinterpret_cast<ProductPair*>(c + static_cast<uint64>(row) * n + column) = pair;
+        store_pair(c, row, column, n, sums[i][j][half * 2], sums[i][j][half * 2 + 1]);
       }
 }
 )cuda";
@@ -298,10 +312,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
   uint8* const slabs = unaligned + ((1024u - (static_cast<uint32>(__cvta_generic_to_shared(unaligned)) & 1023u)) & 1023u);
   const uint32 lane = threadIdx.x % 32u, warp = threadIdx.x / 32u % 4u, group = threadIdx.x / 128u;
   const uint64 row_bytes = static_cast<uint64>(k) * ELEMENT_BYTES;
-  const uint32 tiles_n = n / TILE, tiles_m = m / TILE_ROWS;
-  const uint32 band = blockIdx.x / (8u * tiles_n), first = band * 8u;
-  const uint32 height = min(8u, tiles_m - first), in_band = blockIdx.x % (8u * tiles_n);
-  const uint32 row0 = (first + in_band % height) * TILE_ROWS, column0 = in_band / height * TILE;
+  const Place own = place_of_block(m, n, TILE_ROWS);
+  const uint32 row0 = own.row, column0 = own.column;
   const uint8* left = a + row0 * row_bytes;
   const uint8* right = b + column0 * row_bytes;
   const uint32 count = static_cast<uint32>(row_bytes / SLAB_BYTES);
@@ -347,10 +359,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     for (int half = 0; half < 2; ++half) {
       const uint32 row = row0 + group * 64u + warp * 16u + lane / 4u + half * 8u;
       const uint32 column = column0 + j * 8u + lane % 4u * 2u;
-      ProductPair pair;
-      pair.x = static_cast<Product>(sums[j * 4 + half * 2]);
-      pair.y = static_cast<Product>(sums[j * 4 + half * 2 + 1]);
-      *reinterpret_cast<ProductPair*>(c + static_cast<uint64>(row) * n + column) = pair;
+      store_pair(c, row, column, n, sums[j * 4 + half * 2], sums[j * 4 + half * 2 + 1]);
     }
 }
 )cuda";

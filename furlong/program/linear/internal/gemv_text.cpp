@@ -90,6 +90,19 @@ extern "C" __global__ void gemv_split(const uint8* weights, uint8* planes, uint3
 }
 )cuda";
 
+const std::string_view gemv_rows_words_text = R"cuda(
+// What a lane reads of a row at a step.
+#if WIDE
+typedef int4 Words;
+#define WORDS 4
+__device__ __forceinline__ Words zero_words() { return make_int4(0, 0, 0, 0); }
+#else
+typedef int Words;
+#define WORDS 1
+__device__ __forceinline__ Words zero_words() { return 0; }
+#endif
+)cuda";
+
 const std::string_view gemv_rows_int_text = R"cuda(
 // High words of all columns, low words, then one magnitude a block; a column has whole blocks, the rest is 0.
 extern "C" __global__ void gemv_activations(const float* x, uint8* activations, uint32 k) {
@@ -109,19 +122,47 @@ extern "C" __global__ void gemv_activations(const float* x, uint8* activations, 
 }
 
 #if WIDE
-typedef int4 Words;
-#define WORDS 4
-__device__ __forceinline__ Words zero_words() { return make_int4(0, 0, 0, 0); }
 __device__ __forceinline__ int dot(Words a, Words b) {
   return __dp4a(a.w, b.w, __dp4a(a.z, b.z, __dp4a(a.y, b.y, __dp4a(a.x, b.x, 0))));
 }
 #else
-typedef int Words;
-#define WORDS 1
-__device__ __forceinline__ Words zero_words() { return 0; }
 __device__ __forceinline__ int dot(Words a, Words b) { return __dp4a(a, b, 0); }
 #endif
+typedef float RowSum;
+)cuda";
 
+const std::string_view gemv_rows_float_text = R"cuda(
+#if WIDE
+__device__ __forceinline__ int word_of(const Words& words, int i) {
+  return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
+}
+#else
+__device__ __forceinline__ int word_of(const Words& words, int) { return words; }
+#endif
+
+// The activations as they are, in double: a column is steps of 32 lanes' weights, the lanes' first ones beside each
+// other, then their second ones; the rest is 0.
+#define STEP_WEIGHTS (128u * WORDS)
+extern "C" __global__ void gemv_activations(const float* x, uint8* activations, uint32 k) {
+  const uint32 steps = (blocks_of(k) * BLOCK_WEIGHTS + STEP_WEIGHTS - 1u) / STEP_WEIGHTS;
+  const uint32 i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= steps * STEP_WEIGHTS * BATCH) return;
+  const uint32 column = i / (steps * STEP_WEIGHTS), in_column = i % (steps * STEP_WEIGHTS);
+  const uint32 in_step = in_column % STEP_WEIGHTS;
+  const uint32 at = in_column - in_step + in_step % 32u * (4u * WORDS) + in_step / 32u;
+  reinterpret_cast<double*>(activations)[i] = at < k ? x[static_cast<uint64>(column) * k + at] : 0.0f;
+}
+
+// int8 to double by its place in the mantissa of 2^52: no conversion instruction.
+__device__ __forceinline__ double weight_value(int word, int byte) {
+  const int biased = ((word >> (8 * byte)) & 255) ^ 128;
+  return __hiloint2double(0x43300000, biased) - (4503599627370496.0 + 128.0);
+}
+typedef double RowSum;
+)cuda";
+
+// The kernel of rows, around what it does with the weights of a step.
+const std::string_view gemv_rows_begin_text = R"cuda(
 // A warp has ROWS rows; a lane reads WORDS words of each at a step, UNROLL steps are in flight.
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
     gemv_rows(const uint8* planes, const uint8* activations, float* out, uint32 n, uint32 k, uint32 copy) {
@@ -131,11 +172,9 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
   const uint32 blocks = blocks_of(k), width = blocks * BLOCK_WEIGHTS;
   const uint8* quants = planes + copy * copy_bytes(n, k);
   const unsigned short* scales = reinterpret_cast<const unsigned short*>(quants + quant_bytes(n, k));
-  const uint64 plane = static_cast<uint64>(BATCH) * width;
-  const float* magnitudes = reinterpret_cast<const float*>(activations + plane * (TWO_WORDS + 1u));
   uint64 rows[ROWS];
   for (int r = 0; r < ROWS; ++r) rows[r] = min(row0 + r, n - 1u);
-  float sums[ROWS][BATCH] = {};
+  RowSum sums[ROWS][BATCH] = {};
   const uint32 steps = (width + 128u * WORDS - 1u) / (128u * WORDS);
   const uint32 share = (steps + SPLIT_K - 1u) / SPLIT_K;
   const uint32 end = min(steps, (blockIdx.y + 1u) * share);
@@ -156,6 +195,11 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     for (int u = 0; u < UNROLL; ++u) {
       const uint32 at = (step + u) * (128u * WORDS) + lane * (4u * WORDS);
       if (step + u >= end || at >= width) continue;
+)cuda";
+
+const std::string_view gemv_rows_int_body_text = R"cuda(
+      const uint64 plane = static_cast<uint64>(BATCH) * width;
+      const float* magnitudes = reinterpret_cast<const float*>(activations + plane * (TWO_WORDS + 1u));
       float scaled[ROWS];
 #pragma unroll
       for (int r = 0; r < ROWS; ++r) scaled[r] = half_value(scale[u][r]) * (1.0f / STEPS);
@@ -177,86 +221,10 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
           sums[r][column] += static_cast<float>(sum) * scaled[r] * magnitude;
         }
       }
-    }
-  }
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r) {
-#pragma unroll
-    for (int column = 0; column < BATCH; ++column) {
-      float sum = sums[r][column];
-      for (int step = 16; step > 0; step >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-      if (lane == 0u && row0 + r < n) OUTPUT(out, copy, column, row0 + r, n) = sum;
-    }
-  }
-}
 )cuda";
 
-const std::string_view gemv_rows_float_text = R"cuda(
-#if WIDE
-typedef int4 Words;
-#define WORDS 4
-__device__ __forceinline__ int word_of(const Words& words, int i) {
-  return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
-}
-__device__ __forceinline__ Words zero_words() { return make_int4(0, 0, 0, 0); }
-#else
-typedef int Words;
-#define WORDS 1
-__device__ __forceinline__ int word_of(const Words& words, int) { return words; }
-__device__ __forceinline__ Words zero_words() { return 0; }
-#endif
-
-// The activations as they are, in double: a column is steps of 32 lanes' weights, the lanes' first ones beside each
-// other, then their second ones; the rest is 0.
-#define STEP_WEIGHTS (128u * WORDS)
-extern "C" __global__ void gemv_activations(const float* x, uint8* activations, uint32 k) {
-  const uint32 steps = (blocks_of(k) * BLOCK_WEIGHTS + STEP_WEIGHTS - 1u) / STEP_WEIGHTS;
-  const uint32 i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= steps * STEP_WEIGHTS * BATCH) return;
-  const uint32 column = i / (steps * STEP_WEIGHTS), in_column = i % (steps * STEP_WEIGHTS);
-  const uint32 in_step = in_column % STEP_WEIGHTS;
-  const uint32 at = in_column - in_step + in_step % 32u * (4u * WORDS) + in_step / 32u;
-  reinterpret_cast<double*>(activations)[i] = at < k ? x[static_cast<uint64>(column) * k + at] : 0.0f;
-}
-
-// int8 to double by its place in the mantissa of 2^52: no conversion instruction.
-__device__ __forceinline__ double weight_value(int word, int byte) {
-  const int biased = ((word >> (8 * byte)) & 255) ^ 128;
-  return __hiloint2double(0x43300000, biased) - (4503599627370496.0 + 128.0);
-}
-
-extern "C" __global__ void __launch_bounds__(WARPS * 32)
-    gemv_rows(const uint8* planes, const uint8* activations, float* out, uint32 n, uint32 k, uint32 copy) {
-  const uint32 lane = threadIdx.x % 32u;
-  const uint32 row0 = (blockIdx.x * WARPS + threadIdx.x / 32u) * ROWS;
-  if (row0 >= n) return;
-  const uint32 blocks = blocks_of(k), width = blocks * BLOCK_WEIGHTS;
-  const uint8* quants = planes + copy * copy_bytes(n, k);
-  const unsigned short* scales = reinterpret_cast<const unsigned short*>(quants + quant_bytes(n, k));
-  const double* x = reinterpret_cast<const double*>(activations);
-  uint64 rows[ROWS];
-  for (int r = 0; r < ROWS; ++r) rows[r] = min(row0 + r, n - 1u);
-  double sums[ROWS][BATCH] = {};
-  const uint32 steps = (width + 128u * WORDS - 1u) / (128u * WORDS);
-  const uint32 share = (steps + SPLIT_K - 1u) / SPLIT_K;
-  const uint32 end = min(steps, (blockIdx.y + 1u) * share);
-  for (uint32 step = blockIdx.y * share; step < end; step += UNROLL) {
-    Words weights[UNROLL][ROWS];
-    uint32 scale[UNROLL][ROWS];
-#pragma unroll
-    for (int u = 0; u < UNROLL; ++u) {
-      const uint32 at = (step + u) * (128u * WORDS) + lane * (4u * WORDS);
-      const bool inside = step + u < end && at < width;
-#pragma unroll
-      for (int r = 0; r < ROWS; ++r) {
-        weights[u][r] = inside ? __ldcs(reinterpret_cast<const Words*>(quants + rows[r] * width + at)) : zero_words();
-        scale[u][r] = inside ? __ldg(scales + rows[r] * blocks + at / BLOCK_WEIGHTS) : 0u;
-      }
-    }
-#pragma unroll
-    for (int u = 0; u < UNROLL; ++u) {
-      const uint32 at = (step + u) * (128u * WORDS) + lane * (4u * WORDS);
-      if (step + u >= end || at >= width) continue;
+const std::string_view gemv_rows_float_body_text = R"cuda(
+      const double* x = reinterpret_cast<const double*>(activations);
 #pragma unroll
       for (int column = 0; column < BATCH; ++column) {
         const double* xs = x + (static_cast<uint64>(column) * steps + step + u) * STEP_WEIGHTS + lane;
@@ -270,13 +238,16 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) sums[r][column] += part[r] * half_value(scale[u][r]);
       }
+)cuda";
+
+const std::string_view gemv_rows_end_text = R"cuda(
     }
   }
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
     for (int column = 0; column < BATCH; ++column) {
-      double sum = sums[r][column];
+      RowSum sum = sums[r][column];
       for (int step = 16; step > 0; step >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, step);
       if (lane == 0u && row0 + r < n) OUTPUT(out, copy, column, row0 + r, n) = sum;
     }

@@ -2,19 +2,10 @@
 
 namespace furlong::program::linear {
 
-const std::string_view instructions_sm80_text = R"cuda(
+const std::string_view instructions_begin_text = R"cuda(
 // instructions: begin
 typedef unsigned int uint32;
 typedef unsigned long long uint64;
-
-// Read once: past the first-level cache, which the activations need.
-__device__ __forceinline__ uint4 load_once(const uint4* from) {
-  uint4 value;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-               : "l"(from));
-  return value;
-}
 
 __device__ __forceinline__ float half_f32(uint32 half) {
   float value;
@@ -26,6 +17,21 @@ __device__ __forceinline__ uint32 f32_half(float value) {
   unsigned short half;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
   return half;
+}
+)cuda";
+
+const std::string_view instructions_end_text = R"cuda(
+// instructions: end
+)cuda";
+
+const std::string_view instructions_sm80_text = R"cuda(
+// Read once: past the first-level cache, which the activations need.
+__device__ __forceinline__ uint4 load_once(const uint4* from) {
+  uint4 value;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(from));
+  return value;
 }
 
 // d += A B for 16 rows, 8 columns and 32 bytes of k a row: int8 of 32, bf16 and f16 of 16.
@@ -68,7 +74,6 @@ template <int Pending>
 __device__ __forceinline__ void copy_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
-// instructions: end
 )cuda";
 
 const std::string_view instructions_sm90a_text = R"cuda(
@@ -83,23 +88,7 @@ __device__ __forceinline__ void group_wait() {
 )cuda";
 
 const std::string_view instructions_sm75_text = R"cuda(
-// instructions: begin
-typedef unsigned int uint32;
-typedef unsigned long long uint64;
-
 __device__ __forceinline__ uint4 load_once(const uint4* from) { return __ldcs(from); }
-
-__device__ __forceinline__ float half_f32(uint32 half) {
-  float value;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(static_cast<unsigned short>(half)));
-  return value;
-}
-
-__device__ __forceinline__ uint32 f32_half(float value) {
-  unsigned short half;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
-  return half;
-}
 
 __device__ __forceinline__ void mma_s8_8(int& d0, int& d1, uint32 a, uint32 b) {
   asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
@@ -124,7 +113,6 @@ __device__ __forceinline__ void mma_f16(float (&d)[4], uint32 a0, uint32 a1, uin
   mma_f16_8(d, a0, a1, b0);
   mma_f16_8(d, a2, a3, b1);
 }
-// instructions: end
 )cuda";
 
 }  // namespace furlong::program::linear

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "furlong/base/text.h"
+#include "furlong/program/linear/internal/texts.h"
 
 namespace furlong::program::linear {
 
@@ -42,6 +43,12 @@ Result<std::int64_t> Names::side(std::string_view name, std::int64_t largest) co
   FURLONG_TRY(const std::int64_t value, integer(name));
   if (value >= 1 && value <= largest) return value;
   return fail(Code::invalid, "{} is {}; it must be 1 to {}", name, value, largest);
+}
+
+void add_instructions(std::string& text, const Chip& chip) {
+  text += instructions_begin_text;
+  text += chip.sm >= 80 ? instructions_sm80_text : instructions_sm75_text;
+  text += instructions_end_text;
 }
 
 Status check_grid(const EmittedLaunch& launch, std::string_view culprit) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "furlong/program/emitter.h"
+#include "furlong/program/linear/chips.h"
 
 namespace furlong::program::linear {
 
@@ -32,6 +33,8 @@ class Names {
 /// "#define NAME value" lines.
 void define(std::string& text, std::string_view name, std::int64_t value);
 
+/// The instructions that this chip has, behind plain functions.
+void add_instructions(std::string& text, const Chip& chip);
 /// `invalid` where a launch has more blocks than a card takes (2^31 - 1); `culprit` is what makes it so
 /// large.
 Status check_grid(const EmittedLaunch& launch, std::string_view culprit);
