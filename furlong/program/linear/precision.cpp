@@ -81,7 +81,9 @@ Result<Resolved> resolve_precision(std::string_view asked, bool real, const Chip
           .fallback = true};
     return Resolved{.precision = row.precision, .note = {}};
   }
-  return fail(Code::invalid, "there is no precision '{}' ({})", asked, join(known, ", "));
+  const std::string guess = did_you_mean(asked, known);
+  return fail(Code::invalid, "there is no precision '{}'{}", asked,
+              guess.empty() ? fmt::format(" ({})", join(known, ", ")) : guess);
 }
 
 std::int64_t largest_operand(Operands operands) {
