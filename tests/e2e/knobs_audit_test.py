@@ -112,7 +112,7 @@ class KnobsAudit(Case):
         self.audit(program=program)
         claims = self.value(self.audit_json(program=program), "KIND", 1, "host")["claims"]
         self.assertEqual([c["state"] for c in claims], ["contradicted", "open"])
-        old = [line.replace('"source":"', '"source":"00') for line in (first, second)]
+        old = [line.replace('"source": "', '"source": "00') for line in (first, second)]
         self.write("records.jsonl", "".join(old))
         run = self.audit("--strict", program=program)  # another text of the program
         self.assertIn("0 of 2 records hold evidence, 2 of other texts of the program", run.stdout)

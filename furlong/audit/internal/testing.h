@@ -1,6 +1,8 @@
 #pragma once
 // Hand-made lattices and records for the audit's tests.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -94,5 +96,32 @@ inline const ValueReport& value_of(const lattice::Lattice& lattice, const Report
   return *std::ranges::find_if(
       of.values, [&](const ValueReport& one) { return lattice.knobs[of.knob].values[one.value] == value; });
 }
+
+/// Records, what is asked, and the report over both.
+struct Audit : ::testing::Test {
+  const ValueReport& about(const std::string& knob, const lattice::Value& value) {
+    report = audit(lattice, records, options);
+    return value_of(lattice, report, knob, value);
+  }
+  const ValueReport& u2() { return about("unroll", 2); }
+
+  /// u2 wins by 2% at n = 1 and ties at n = 2 and 3, each raced twice: enough for "bake in".
+  void never_loses() {
+    add_twice(records, "A", 1, {{"u2", 2.0}});
+    add_twice(records, "A", 2, {{"u2", 0.1}});
+    add_twice(records, "A", 3, {{"u2", -0.1}});
+  }
+  /// u2 ties at n = 1 and 2 and loses at n = 3: enough for "drop".
+  void never_wins() {
+    add_twice(records, "A", 1, {{"u2", 0.1}});
+    add_twice(records, "A", 2, {{"u2", 0.0}});
+    add_twice(records, "A", 3, {{"u2", -2.0}});
+  }
+
+  lattice::Lattice lattice = small_lattice();
+  std::vector<record::RaceRecord> records;
+  Options options;
+  Report report;
+};
 
 }  // namespace furlong::audit::testing
