@@ -389,6 +389,35 @@ TEST_F(PackTest, WritingIsAllOrNothing) {
   EXPECT_FALSE(fs::exists(root() / "broken"));
 }
 
+// What is asked to be replaced is a pack and nothing else: a folder of somebody's work does not go for one.
+TEST_F(PackTest, OnlyAPackIsReplacedByAPack) {
+  const PackContents pack = frozen();
+  put("work/thesis.tex", "years");
+  put("file", "a file");
+  for (const char* name : {"work", "file"}) {
+    const Status refused = write_pack(pack, root() / name, true);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code(), Code::invalid);
+    EXPECT_NE(refused.error().text().find("is no pack's folder"), std::string::npos)
+        << refused.error().text();
+  }
+  EXPECT_EQ(get("work/thesis.tex"), "years");
+  EXPECT_EQ(get("file"), "a file");
+  write(pack);
+  put("program/add.cl", std::string(testing::kSource) + "\n");
+  put("pack/notes/mine.txt", "kept");
+  const Status refused = write_pack(frozen(), root() / "pack", true);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("'notes/mine.txt' is not of the pack"), std::string::npos)
+      << refused.error().text();
+  EXPECT_EQ(get("pack/notes/mine.txt"), "kept");
+  // A damaged pack is still one.
+  fs::remove_all(root() / "pack/notes");
+  put("pack/add.cl", "damaged");
+  EXPECT_TRUE(write_pack(frozen(), root() / "pack", true));
+  EXPECT_TRUE(load_pack(root() / "pack"));
+}
+
 // Workers of several devices make the pack of an epoch at the same moment.
 TEST_F(PackTest, ManyWritersOfOnePackAllSucceed) {
   const PackContents pack = frozen();

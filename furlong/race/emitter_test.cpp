@@ -56,6 +56,7 @@ struct Bench {
   std::string last_kept;              ///< by whom
   int foreign = 0;                    ///< launches that found a layout that is not their own
   double keep_ms = 0;                 ///< that making a layout passes on the clock
+  bool spoils = false;                ///< "turned" leaves zeros in its layout
 
  private:
   static bool turns(const device::CompileRequest& module) { return module.name.starts_with("turned"); }
@@ -78,6 +79,9 @@ struct Bench {
     for (std::uint32_t i = from; i < to; ++i)
       store_le<std::uint32_t>(data_of(launch.arguments[1]) + 4 * i,
                               3 * word(launch.arguments[0], turns(module) ? n - 1 - i : i) + i);
+    if (spoils && module.name == "turned")
+      for (std::uint32_t i = from; i < to; ++i)
+        store_le<std::uint32_t>(data_of(launch.arguments[0]) + 4 * (n - 1 - i), 0);
     ++scaled[module.name];
     if (module.name.starts_with("turned") || module.name.starts_with("copied"))
       foreign += last_kept != module.name;
@@ -123,6 +127,75 @@ TEST(EmitterRace, ALayoutIsMadeAgainOnlyWhenItMayBeGone) {
   // reference, made twice), then once for all windows.
   EXPECT_EQ(bench.kept["base"], 5);
   EXPECT_GT(bench.scaled["base"], bench.kept["base"]);
+}
+
+// The first launch after the layout was made is right; the thousands that it is to serve are not.
+TEST(EmitterRace, ALayoutThatALaunchSpoilsIsFoundInTheGate) {
+  Bench bench;
+  bench.spoils = true;
+  const Outcome outcome = bench.race("turned,copied");
+  EXPECT_EQ(variant(outcome, "turned").exit, Exit::gate) << variant(outcome, "turned").why;
+  EXPECT_TRUE(variant(outcome, "copied").gated) << variant(outcome, "copied").why;
+}
+
+// Equal code and launches under two bounds are two variants: a duplicate is never gated, so it would never
+// meet its own.
+TEST(EmitterRace, ABoundByKnobIsOfTheLaunchesKey) {
+  constexpr std::string_view kText = R"(
+format = 1
+[program]
+name = "bounds"
+[source.host]
+text = "x"
+entry = "f"
+[problem]
+n = 16
+[launch]
+grid = "1 if mode == 'loose' else 1"
+[[argument]]
+name = "y"
+type = "f32"
+size = "n"
+direction = "out"
+[check]
+kind = "tolerance"
+bound = "1e-6 if mode == 'exact' else 0.05"
+[work]
+amount = "n"
+[[knob]]
+name = "mode"
+values = ["loose", "exact"]
+tags = ["", "exact"]
+applies = "launch"
+)";
+  const auto keys = [](std::string text) {
+    const auto program = program::parse_program(text, "bounds.toml", {}, system_files());
+    EXPECT_TRUE(program) << program.error().text();
+    const auto instance = program::Instance::make(*program, "host", {}, {});
+    EXPECT_TRUE(instance) << instance.error().text();
+    const auto points = instance->select("exact");
+    EXPECT_TRUE(points) << points.error().text();
+    const auto inputs = instance->timed_inputs(1, *points);
+    EXPECT_TRUE(inputs) << inputs.error().text();
+    const program::RunInputs* cases[] = {&*inputs};
+    std::vector<std::string> found;
+    for (const lattice::Point& point : *points) {
+      Entrant entrant;
+      entrant.point = point;
+      const Status described = describe(*instance, entrant, cases);
+      EXPECT_TRUE(described) << described.error().text();
+      found.push_back(entrant.launch_key);
+    }
+    return found;
+  };
+  std::string constant(kText);
+  const std::string_view bound = "\"1e-6 if mode == 'exact' else 0.05\"";
+  constant.replace(constant.find(bound), bound.size(), "0.05");
+  const auto two = keys(std::string(kText)), one = keys(constant);
+  ASSERT_EQ(two.size(), 2u);
+  ASSERT_EQ(one.size(), 2u);
+  EXPECT_NE(two[0], two[1]);
+  EXPECT_EQ(one[0], one[1]);
 }
 
 TEST(EmitterRace, WhatRunsOnceIsNotTimed) {

@@ -39,6 +39,16 @@ class Emit(Case):
         self.assertEqual(run.returncode, 2)
         self.assertIn("h200", run.stderr)
 
+    def test_outputs_that_cannot_be_are_refused_before_any_work(self):
+        same = self.path("same")
+        run = self.emit("gemv", *SMALL, "--out", same, "--cubin", same)
+        self.assertEqual((run.returncode, run.stdout), (2, ""))
+        self.assertIn("--out and --cubin both name", run.stderr)
+        self.assertFalse(os.path.exists(same))
+        run = self.emit("gemv", *SMALL, "--out", "")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("--out takes a file's name", run.stderr)
+
     def test_launches_and_notes(self):
         document = self.document("gemv", "--variant", "s4", "--problem", "n=64,k=4096,rotate_mib=1", "--chip", "h200")
         self.assertEqual((document["schema"], document["emitter"], document["arch"]), (1, "linear.gemv", "sm_90"))
