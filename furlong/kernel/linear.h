@@ -22,7 +22,7 @@ struct GemvOptions {
   /// How x is multiplied: "two_pass_int8" (14 bits of it), "int8" (7 bits; raced beside it), or "dequant"
   /// (the exact product in double, and nothing else).
   std::string activations = "two_pass_int8";
-  std::string chip = "present";  ///< whose instructions are used; no newer than the device
+  std::string chip = "present";  ///< whose instructions are used: of the device's own architecture
   /// The race multiplies so many MiB of copies of the matrix in turn: no cache holds the weights when a model
   /// is decoded. 0: one copy, for matrices that stay in the cache.
   std::int64_t rotate_mib = 128;
