@@ -156,7 +156,6 @@ class Runner {
       plan.source.replace(at, from.size(), to);
     }
     FURLONG_TRY(const auto module, device_->compile(race::compile_request(*instance_, plan, 0)));
-    FURLONG_TRY(const auto launches, instance_->launches(point, inputs));
     const auto& arguments = instance_->program().arguments;
     std::vector<std::unique_ptr<device::Buffer>> buffers(arguments.size());
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -166,25 +165,13 @@ class Runner {
       FURLONG_CHECK(inputs.bytes[i].empty() ? buffers[i]->fill(0xff, 0, inputs.buffer_bytes[i])
                                             : buffers[i]->write(0, inputs.bytes[i]));
     }
-    for (const program::LaunchPlan& plan_of : launches) {
-      device::Launch launch{.module = module.get(),
-                            .entry = plan_of.entry,
-                            .grid = plan_of.grid,
-                            .block = plan_of.block,
-                            .shared_bytes = plan_of.shared_bytes,
-                            .arguments = {}};
-      for (const std::size_t i : plan_of.arguments) {
-        if (buffers[i] != nullptr) {
-          launch.arguments.emplace_back(device::BufferArgument{buffers[i].get(), 0});
-        } else if (const auto own = plan_of.scalars.find(i); own != plan_of.scalars.end()) {
-          launch.arguments.emplace_back(own->second);
-        } else {
-          FURLONG_TRY(Bytes bytes, instance_->scalar_bytes(i, point, inputs));
-          launch.arguments.emplace_back(std::move(bytes));
-        }
-      }
-      FURLONG_CHECK_DOING(device_->launch(launch), "{} of {}", plan_of.entry, plan.name);
-    }
+    FURLONG_TRY(const race::Pipeline pipeline,
+                race::make_launches(
+                    *instance_, point, *module,
+                    [&](std::size_t i) { return device::BufferArgument{buffers[i].get(), 0}; }, inputs));
+    for (const auto* list : {&pipeline.once, &pipeline.launches})
+      for (const device::Launch& launch : *list)
+        FURLONG_CHECK_DOING(device_->launch(launch), "{} of {}", launch.entry, plan.name);
     FURLONG_CHECK(device_->finish());
     std::vector<Bytes> out(arguments.size());
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -210,13 +197,11 @@ class Runner {
       const std::string name = lattice::variant_name(instance_->lattice(), point);
       const auto got = run(point, *inputs);
       ASSERT_TRUE(got) << name << ": " << got.error().text();
-      program::CheckSpec check = program.check;
-      const auto bound = instance_->bound(point);
-      ASSERT_TRUE(bound) << bound.error().text();
-      check.bound = *bound;
+      const auto check = instance_->check(point);
+      ASSERT_TRUE(check) << check.error().text();
       for (std::size_t i = 0; i < expected.size(); ++i) {
         if (expected[i].empty()) continue;
-        const Status same = program::compare_output(check, program.arguments[i], (*got)[i], expected[i]);
+        const Status same = program::compare_output(*check, program.arguments[i], (*got)[i], expected[i]);
         EXPECT_TRUE(same) << name << ": " << same.error().text();
       }
     }
@@ -359,12 +344,10 @@ TEST(LinearTextsOnHost, PlantedFaultsAreFound) {
     ASSERT_TRUE(program.recipe->reference(program, inputs->problem, inputs->bytes, expected));
     const auto got = runner.run(points->back(), *inputs, fault.from, fault.to);
     ASSERT_TRUE(got) << got.error().text();
-    program::CheckSpec check = program.check;
-    const auto bound = instance.bound(points->back());
-    ASSERT_TRUE(bound);
-    check.bound = *bound;
+    const auto check = instance.check(points->back());
+    ASSERT_TRUE(check) << check.error().text();
     const std::size_t output = *program.argument_index(vector ? "y" : "c");
-    EXPECT_FALSE(program::compare_output(check, program.arguments[output], (*got)[output], expected[output]))
+    EXPECT_FALSE(program::compare_output(*check, program.arguments[output], (*got)[output], expected[output]))
         << fault.to;
   }
 }

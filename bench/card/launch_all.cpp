@@ -52,12 +52,10 @@ class Launcher {
 
   Built compile_one(const lattice::Point& point) {
     FURLONG_TRY(const program::VariantPlan plan, instance_.plan(point));
-    std::uint64_t shared = 0;
     const lattice::Point alone[] = {point};
     FURLONG_TRY(const auto inputs, instance_.check_inputs(1, alone));
     FURLONG_TRY(const auto launches, instance_.launches(point, inputs));
-    for (const program::LaunchPlan& launch : launches) shared = std::max(shared, launch.shared_bytes);
-    return stage_.device().compile(race::compile_request(instance_, plan, shared));
+    return stage_.device().compile(race::compile_request(instance_, plan, race::most_shared_bytes(launches)));
   }
 
   Status allocate() {
@@ -86,24 +84,14 @@ class Launcher {
         FURLONG_CHECK(buffers_[i]->write(0, inputs_.bytes[i]));
       }
     }
-    FURLONG_TRY(const auto plans, instance_.launches(point, inputs_));
-    for (const program::LaunchPlan& plan : plans) {  // those that run once come first
-      device::Launch launch{.module = &module,
-                            .entry = plan.entry,
-                            .grid = plan.grid,
-                            .block = plan.block,
-                            .shared_bytes = plan.shared_bytes,
-                            .arguments = {}};
-      for (const std::size_t i : plan.arguments) {
-        if (buffers_[i]) {
-          launch.arguments.emplace_back(device::BufferArgument{buffers_[i].get(), 0});
-        } else {
-          FURLONG_TRY(Bytes bytes, instance_.scalar_bytes(plan, i, point, inputs_));
-          launch.arguments.emplace_back(std::move(bytes));
-        }
-      }
-      FURLONG_CHECK(stage_.device().launch(launch));
-    }
+    FURLONG_TRY(
+        const race::Pipeline pipeline,
+        race::make_launches(
+            instance_, point, module,
+            [this](std::size_t argument) { return device::BufferArgument{buffers_[argument].get(), 0}; },
+            inputs_));
+    FURLONG_CHECK(race::launch_all(stage_.device(), pipeline.once));
+    FURLONG_CHECK(race::launch_all(stage_.device(), pipeline.launches));
     FURLONG_CHECK(stage_.device().finish());
     return compare(point);
   }
@@ -111,8 +99,7 @@ class Launcher {
   /// Against the outputs that are known; others only ran.
   Status compare(const lattice::Point& point) {
     const auto& arguments = instance_.program().arguments;
-    program::CheckSpec check = instance_.program().check;
-    FURLONG_TRY(check.bound, instance_.bound(point));
+    FURLONG_TRY(const program::CheckSpec check, instance_.check(point));
     for (std::size_t i = 0; i < arguments.size() && i < inputs_.expected.size(); ++i) {
       if (inputs_.expected[i].empty() || !buffers_[i]) continue;
       Bytes got(inputs_.expected[i].size());

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "furlong/race/internal/entrant.h"
-
 namespace furlong::bench {
 namespace {
 
@@ -66,29 +64,10 @@ Status Subject::load(const program::RunInputs& inputs) {
   return {};
 }
 
-Result<std::vector<device::Launch>> Subject::launches(const lattice::Point& point,
-                                                      const program::RunInputs& inputs, bool once) {
-  FURLONG_TRY(const auto plans, instance_.launches(point, inputs));
-  std::vector<device::Launch> made;
-  for (const program::LaunchPlan& plan : plans) {
-    if (plan.once != once) continue;
-    device::Launch launch{.module = module_.get(),
-                          .entry = plan.entry,
-                          .grid = plan.grid,
-                          .block = plan.block,
-                          .shared_bytes = plan.shared_bytes,
-                          .arguments = {}};
-    for (const std::size_t i : plan.arguments) {
-      if (buffers_[i] != nullptr) {
-        launch.arguments.emplace_back(device::BufferArgument{buffers_[i].get(), 0});
-      } else {
-        FURLONG_TRY(Bytes bytes, instance_.scalar_bytes(plan, i, point, inputs));
-        launch.arguments.emplace_back(std::move(bytes));
-      }
-    }
-    made.push_back(std::move(launch));
-  }
-  return made;
+Result<race::Pipeline> Subject::launches(const lattice::Point& point, const program::RunInputs& inputs) {
+  return race::make_launches(
+      instance_, point, *module_,
+      [this](std::size_t i) { return device::BufferArgument{buffers_[i].get(), 0}; }, inputs);
 }
 
 Status Subject::prepare(const std::string& name) {
@@ -97,15 +76,14 @@ Status Subject::prepare(const std::string& name) {
   if (!why.empty()) return fail(Code::invalid, "{} is not valid here: {}", name, why);
   FURLONG_TRY(const program::VariantPlan plan, instance_.plan(point));
   notes_ = plan.notes;
-  std::uint64_t shared = 0;
   FURLONG_TRY(const auto plans, instance_.launches(point, inputs_));
-  for (const program::LaunchPlan& launch : plans) shared = std::max(shared, launch.shared_bytes);
-  FURLONG_TRY(module_, stage_.device().compile(race::compile_request(instance_, plan, shared)));
+  FURLONG_TRY(module_, stage_.device().compile(
+                           race::compile_request(instance_, plan, race::most_shared_bytes(plans))));
   registers_ = module_->facts().registers.value_or(0);
-  FURLONG_TRY(const auto once, launches(point, inputs_, true));
-  for (const device::Launch& launch : once) FURLONG_CHECK(stage_.device().launch(launch));
-  FURLONG_TRY(pipeline_, launches(point, inputs_, false));
-  for (const device::Launch& launch : pipeline_) FURLONG_CHECK(stage_.device().launch(launch));
+  FURLONG_TRY(race::Pipeline pipeline, launches(point, inputs_));
+  FURLONG_CHECK(race::launch_all(stage_.device(), pipeline.once));
+  FURLONG_CHECK(race::launch_all(stage_.device(), pipeline.launches));
+  pipeline_ = std::move(pipeline.launches);
   return stage_.device().finish();
 }
 
@@ -126,13 +104,11 @@ Status Subject::check(const std::string& name) {
     FURLONG_TRY(buffers_[i], stage_.device().allocate(inputs.buffer_bytes[i]));
   }
   FURLONG_CHECK(load(inputs));
-  for (const bool once : {true, false}) {
-    FURLONG_TRY(const auto list, launches(point, inputs, once));
-    for (const device::Launch& launch : list) FURLONG_CHECK(stage_.device().launch(launch));
-  }
+  FURLONG_TRY(const race::Pipeline pipeline, launches(point, inputs));
+  FURLONG_CHECK(race::launch_all(stage_.device(), pipeline.once));
+  FURLONG_CHECK(race::launch_all(stage_.device(), pipeline.launches));
   FURLONG_CHECK(stage_.device().finish());
-  program::CheckSpec check = instance_.program().check;
-  FURLONG_TRY(check.bound, instance_.bound(point));
+  FURLONG_TRY(const program::CheckSpec check, instance_.check(point));
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (inputs.expected[i].empty() || buffers_[i] == nullptr) continue;
     Bytes got(inputs.expected[i].size());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/card/stage.h"
+#include "furlong/race/internal/entrant.h"
 
 namespace furlong::bench {
 
@@ -39,8 +40,7 @@ class Subject {
  private:
   Subject(Stage& stage, const program::Instance& instance) : stage_(stage), instance_(instance) {}
   Status load(const program::RunInputs& inputs);
-  Result<std::vector<device::Launch>> launches(const lattice::Point& point, const program::RunInputs& inputs,
-                                               bool once);
+  Result<race::Pipeline> launches(const lattice::Point& point, const program::RunInputs& inputs);
 
   Stage& stage_;
   const program::Instance& instance_;

@@ -76,9 +76,8 @@ Status check_count(std::string_view name, std::span<const std::int64_t> values, 
 
 /// What a precision multiplies wherever it exists, whatever this chip and shape.
 Result<linear::Operands> operands_of(const std::string& precision, bool real) {
-  FURLONG_TRY(const linear::Chip* able, linear::find_chip("h200"));
-  FURLONG_TRY(const linear::Resolved resolved, linear::resolve_precision(precision, real, *able, 16, 16, 16));
-  return linear::operands_of(resolved.precision);
+  FURLONG_TRY(const linear::Precision parsed, linear::parse_precision(precision, real));
+  return linear::operands_of(parsed);
 }
 
 /// The largest |operand| of the problem, after all operands and sums were held against the precisions; 0:

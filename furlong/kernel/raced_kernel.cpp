@@ -263,9 +263,7 @@ class Maker {
                   "{} has another text for the problem of its launches ({}) than for the raced one ({})",
                   kernel_.plan_.name, problem_text(*serving_), problem_text(raced_));
     if (!kernel_.module_) {
-      std::uint64_t shared = 0;
-      for (const program::LaunchPlan& launch : kernel_.launches_)
-        shared = std::max(shared, launch.shared_bytes);
+      const std::uint64_t shared = race::most_shared_bytes(kernel_.launches_);
       FURLONG_TRY(kernel_.module_,
                   device_.compile(race::compile_request(*serving_, kernel_.plan_, shared), context_.stop));
     }

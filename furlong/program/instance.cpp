@@ -284,13 +284,14 @@ Result<Bytes> Instance::scalar_bytes(std::size_t argument, const lattice::Point&
 
 Result<std::uint64_t> Instance::elements(std::size_t argument, const lattice::Point& point,
                                          const RunInputs& inputs) const {
-  const ArgumentSpec& spec = program_->arguments[argument];
   Scope scope(*program_, &edition_->lattice, &point, inputs.problem, facts_);
-  const std::string what = fmt::format("size of argument '{}'", spec.name);
-  FURLONG_TRY(const std::int64_t count, scope.integer(spec.count, what));
-  if (count < 1)
-    return fail(Code::invalid, "{} ('{}') is {}; it must be at least 1", what, spec.count.text(), count);
-  return static_cast<std::uint64_t>(count);
+  return scope.elements(program_->arguments[argument]);
+}
+
+Result<CheckSpec> Instance::check(const lattice::Point& point) const {
+  CheckSpec check = program_->check;
+  FURLONG_TRY(check.bound, bound(point));
+  return check;
 }
 
 Result<double> Instance::bound(const lattice::Point& point) const {

@@ -97,6 +97,8 @@ class Instance {
                                  const RunInputs& inputs) const;
   /// The bound of a tolerance check for this point; `invalid` unless it is over 0 and under 1.
   Result<double> bound(const lattice::Point& point) const;
+  /// The program's check with this point's bound. Errors as of bound().
+  Result<CheckSpec> check(const lattice::Point& point) const;
 
   /// Inputs of the timed problem from a seed.
   Result<RunInputs> timed_inputs(std::uint64_t seed, std::span<const lattice::Point> points) const;

@@ -23,12 +23,7 @@ struct InputMaker {
 
   Result<std::uint64_t> elements(const ArgumentSpec& argument, const lattice::Point& point) const {
     Scope scope(program, &edition.lattice, &point, inputs.problem, facts);
-    const std::string what = fmt::format("size of argument '{}'", argument.name);
-    FURLONG_TRY(const std::int64_t count, scope.integer(argument.count, what));
-    if (count < 1)
-      return fail(Code::invalid, "{} ('{}') is {}; it must be at least 1", what, argument.count.text(),
-                  count);
-    return static_cast<std::uint64_t>(count);
+    return scope.elements(argument);
   }
 
   // Scratch is shared by all variants: the largest that any of them needs.
@@ -130,9 +125,7 @@ struct InputMaker {
   Status expect_recipe() {
     std::vector<Bytes> expected(program.arguments.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      const Direction direction = program.arguments[i].direction;
-      if (direction == Direction::out || direction == Direction::inout)
-        expected[i].resize(inputs.buffer_bytes[i]);
+      if (program.arguments[i].is_output()) expected[i].resize(inputs.buffer_bytes[i]);
     }
     FURLONG_CHECK(program.recipe->reference(program, inputs.problem, inputs.bytes, expected));
     inputs.expected = std::move(expected);

@@ -57,6 +57,11 @@ struct ArgumentSpec {
   std::shared_ptr<const DataFile> data;  ///< Fill::file: its contents
   Direction direction = Direction::in;
   int line = 0;
+
+  /// Whether the kernel's work is in it: what a check compares.
+  bool is_output() const {
+    return kind != ArgumentKind::scalar && (direction == Direction::out || direction == Direction::inout);
+  }
 };
 
 /// One textual edit: `anchor` must occur exactly `expected` times.

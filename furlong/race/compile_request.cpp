@@ -1,5 +1,7 @@
 #include "furlong/race/compile_request.h"
 
+#include <algorithm>
+
 namespace furlong::race {
 
 device::CompileRequest compile_request(const program::Instance& instance, const program::VariantPlan& plan,
@@ -15,6 +17,12 @@ device::CompileRequest compile_request(const program::Instance& instance, const 
   request.include_folders = plan.include_folders;
   request.dynamic_shared_bytes = shared_bytes;
   return request;
+}
+
+std::uint64_t most_shared_bytes(std::span<const program::LaunchPlan> launches) {
+  std::uint64_t most = 0;
+  for (const program::LaunchPlan& launch : launches) most = std::max(most, launch.shared_bytes);
+  return most;
 }
 
 }  // namespace furlong::race

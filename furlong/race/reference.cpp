@@ -6,14 +6,8 @@ namespace furlong::race {
 namespace {
 
 using program::ArgumentKind;
-using program::Direction;
 using program::ReferenceKind;
 using LibraryFunction = void(void** arguments, std::size_t count);
-
-bool is_output(const program::ArgumentSpec& spec) {
-  return spec.kind != ArgumentKind::scalar &&
-         (spec.direction == Direction::out || spec.direction == Direction::inout);
-}
 
 }  // namespace
 
@@ -47,7 +41,7 @@ Result<std::optional<Reference>> Reference::make(const program::Program& program
       return fail(Code::invalid, "{} has no function '{}' (declare it extern \"C\")", check.file.string(),
                   check.function);
     }
-    made.library_ = std::move(library);
+    made.shared_object_ = std::move(library);
     return std::optional<Reference>(std::move(made));
   }
   return std::optional<Reference>();
@@ -55,7 +49,7 @@ Result<std::optional<Reference>> Reference::make(const program::Program& program
 
 std::string Reference::words() const {
   const std::string file = program_->check.file.filename().string();
-  return fmt::format("{} function '{}'{}", library_ ? "library" : "host", program_->check.function,
+  return fmt::format("{} function '{}'{}", shared_object_ ? "library" : "host", program_->check.function,
                      file.empty() ? "" : " of " + file);
 }
 
@@ -97,7 +91,7 @@ Status Reference::call_host(std::vector<Bytes>& bytes) const {
   for (std::size_t i = 0; i < program_->arguments.size(); ++i) {
     if (program_->arguments[i].kind == ArgumentKind::scalar) continue;
     device::Buffer& buffer = *held[next++];
-    if (is_output(program_->arguments[i])) FURLONG_CHECK(buffer.read(0, bytes[i]));
+    if (program_->arguments[i].is_output()) FURLONG_CHECK(buffer.read(0, bytes[i]));
   }
   return {};
 }
@@ -105,19 +99,20 @@ Status Reference::call_host(std::vector<Bytes>& bytes) const {
 void Reference::call_library(std::vector<Bytes>& bytes) const {
   std::vector<void*> pointers;
   for (Bytes& one : bytes) pointers.push_back(one.data());
-  library_->function<LibraryFunction>(program_->check.function.c_str())(pointers.data(), pointers.size());
+  shared_object_->function<LibraryFunction>(program_->check.function.c_str())(pointers.data(),
+                                                                              pointers.size());
 }
 
 Result<std::vector<Bytes>> Reference::outputs(const program::Instance& instance,
                                               const program::RunInputs& inputs, Buffers& buffers) {
   FURLONG_TRY(std::vector<Bytes> bytes, gather(instance, inputs, buffers));
-  if (library_) {
+  if (shared_object_) {
     call_library(bytes);
   } else {
     FURLONG_CHECK_DOING(call_host(bytes), "running the {}", words());
   }
   for (std::size_t i = 0; i < bytes.size(); ++i)
-    if (!is_output(program_->arguments[i])) bytes[i].clear();
+    if (!program_->arguments[i].is_output()) bytes[i].clear();
   return bytes;
 }
 

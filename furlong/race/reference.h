@@ -38,7 +38,7 @@ class Reference {
   const program::Program* program_;
   device::Device* host_ = nullptr;
   std::shared_ptr<device::Module> module_;
-  std::optional<Library> library_;
+  std::optional<Library> shared_object_;
 };
 
 }  // namespace furlong::race

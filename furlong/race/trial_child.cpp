@@ -72,7 +72,7 @@ Result<std::shared_ptr<device::Module>> Bench::compile(std::size_t i) {
   std::uint64_t shared = 0;
   for (const program::RunInputs& inputs : cases_) {
     FURLONG_TRY(const auto launches, instance.launches(points_[i], inputs));
-    for (const program::LaunchPlan& launch : launches) shared = std::max(shared, launch.shared_bytes);
+    shared = std::max(shared, most_shared_bytes(launches));
   }
   return subject_.device->compile(compile_request(instance, plan, shared));
 }

@@ -63,7 +63,7 @@ class Race(Case):
         self.assertEqual(race_line.split()[:2], ["FURLONG_SIM=sim.json", "build/release/furlong"])
         subprocess.run(["sh", "-c", file_line], cwd=self.folder, check=True)
         run = self.run_furlong(*race_line.split()[2:], environment={"FURLONG_SIM": self.path("sim.json")})
-        shown = readme[readme.index(race_line) + len(race_line):].split("\nThen your own kernel", 1)[0].splitlines()
+        shown = readme[readme.index(race_line) + len(race_line):].split("\nOn a real card", 1)[0].splitlines()
         shown = [line.strip() for line in shown if line.strip() not in ("", "…")]
         self.assertGreater(len(shown), 6)
         said = [line.strip() for line in run.stdout.splitlines()]

@@ -202,7 +202,7 @@ Result<std::string> shim_object(const CompileRequest& request, std::string& log,
               host::compile_unit(compiler, host::with_host_options(request), unit,
                                  cpu.model + " " + cpu.features, cache_folder() / "host", std::move(stop)));
   log = compiled.log;
-  std::ifstream file(compiled.library.name(), std::ios::binary);
+  std::ifstream file(compiled.object.name(), std::ios::binary);
   std::stringstream bytes;
   bytes << file.rdbuf();
   std::string object = bytes.str();

@@ -9,11 +9,6 @@
 namespace furlong::program::internal {
 namespace {
 
-bool is_output(const ArgumentSpec& spec) {
-  return spec.kind != ArgumentKind::scalar &&
-         (spec.direction == Direction::out || spec.direction == Direction::inout);
-}
-
 Status check_launch(const Program& program, const EmittedLaunch& launch) {
   if (launch.entry.empty()) return fail(Code::internal, "a launch has no entry");
   for (const std::string& name : launch.arguments) {
@@ -22,7 +17,7 @@ Status check_launch(const Program& program, const EmittedLaunch& launch) {
       return fail(Code::internal, "kernel '{}' is passed '{}', which is no argument of program '{}'",
                   launch.entry, name, program.name);
     // It must not change what is checked or what the other variants read.
-    if (launch.once && is_output(program.arguments[*index]))
+    if (launch.once && program.arguments[*index].is_output())
       return fail(Code::internal,
                   "kernel '{}' runs once and is passed '{}', an output: it may write scratch only",
                   launch.entry, name);

@@ -266,9 +266,8 @@ Status read_arguments(Draft& draft) {
     return draft.reader.error(*node, "'argument' must be written [[argument]], once for each");
   for (const TomlNode& table : *node->array()) FURLONG_CHECK(read_argument(draft, table));
   const auto& arguments = draft.program.arguments;
-  const bool checked = std::any_of(arguments.begin(), arguments.end(), [](const ArgumentSpec& a) {
-    return a.direction == Direction::out || a.direction == Direction::inout;
-  });
+  const bool checked =
+      std::any_of(arguments.begin(), arguments.end(), [](const ArgumentSpec& a) { return a.is_output(); });
   if (!checked)
     return draft.reader.error(
         *node, "no argument has direction \"out\" or \"inout\": there would be nothing to check");

@@ -76,8 +76,7 @@ Status read_expected(Draft& draft, const TomlNode& node) {
   FURLONG_CHECK(in.expect_table(node, "expected"));
   std::vector<std::string> outputs;
   for (const ArgumentSpec& argument : draft.program.arguments)
-    if (argument.direction == Direction::out || argument.direction == Direction::inout)
-      outputs.push_back(argument.name);
+    if (argument.is_output()) outputs.push_back(argument.name);
   for (const auto& [name, member] : *node.table()) {
     if (std::find(outputs.begin(), outputs.end(), name) == outputs.end())
       return in.error(place_of_key(member), "expected: '{}' is no output{}", name,
@@ -98,8 +97,7 @@ Status read_expected(Draft& draft, const TomlNode& node) {
 Status check_files_reference(const Draft& draft, const TomlNode& node) {
   const CheckSpec& check = draft.program.check;
   for (const ArgumentSpec& argument : draft.program.arguments) {
-    const bool output = argument.direction == Direction::out || argument.direction == Direction::inout;
-    if (argument.kind != ArgumentKind::scalar && output && !check.expected_data.contains(argument.name))
+    if (argument.is_output() && !check.expected_data.contains(argument.name))
       return draft.reader.error(node, "reference = \"files\" needs expected = {{ {} = \"FILE\" }}",
                                 argument.name);
     if (argument.fill == Fill::random)

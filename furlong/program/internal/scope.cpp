@@ -49,6 +49,14 @@ Result<std::int64_t> Scope::integer(const lattice::Expression& expression, std::
   return lattice::to_integer(result, fmt::format("{} ('{}')", what, expression.text()));
 }
 
+Result<std::uint64_t> Scope::elements(const ArgumentSpec& argument) {
+  const std::string what = fmt::format("size of argument '{}'", argument.name);
+  FURLONG_TRY(const std::int64_t count, integer(argument.count, what));
+  if (count < 1)
+    return fail(Code::invalid, "{} ('{}') is {}; it must be at least 1", what, argument.count.text(), count);
+  return static_cast<std::uint64_t>(count);
+}
+
 Result<double> Scope::number(const lattice::Expression& expression, std::string_view what) {
   FURLONG_TRY(const lattice::Value result, value(expression, what));
   if (const auto* real = result.floating()) return *real;

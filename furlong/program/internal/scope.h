@@ -27,6 +27,8 @@ class Scope {
   Result<lattice::Value> value(const lattice::Expression& expression, std::string_view what);
   Result<std::int64_t> integer(const lattice::Expression& expression, std::string_view what);
   Result<double> number(const lattice::Expression& expression, std::string_view what);
+  /// How many a buffer argument has; `invalid` under 1.
+  Result<std::uint64_t> elements(const ArgumentSpec& argument);
   /// Valid while the scope lives.
   lattice::Lookup lookup();
   /// Why a name of [let] that the lookup was asked for has no value; null when none failed.

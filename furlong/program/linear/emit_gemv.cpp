@@ -126,8 +126,8 @@ void add_launches(const Gemv& gemv, std::vector<EmittedLaunch>& launches) {
   EmittedLaunch activations{.entry = "gemv_activations", .arguments = {"x", "activations", "k"}};
   activations.grid[0] = u(ceil_div(threads, 256));
   activations.block[0] = 256;
+  const bool parts = gemv.split_k > 1;
   for (std::int64_t copy = 0; copy < gemv.copies; ++copy) {
-    const bool parts = gemv.split_k > 1;
     launches.push_back(activations);  // every product has its own x
     EmittedLaunch product{.entry = gemv.matrix ? "gemv_tiles" : "gemv_rows",
                           .arguments = {"planes", "activations", parts ? "parts" : "y", "n", "k", "copy"},

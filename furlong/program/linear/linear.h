@@ -37,6 +37,9 @@ struct Resolved {
   bool fallback = false;    ///< the shape or the chip cannot have what was asked for
   bool chip_lacks = false;  ///< it is the chip that cannot
 };
+/// By name, `auto` being the plain one (int64; f32 for real operands), whatever the chip and the shape.
+/// `invalid`: no such precision, with the nearest or all of them.
+Result<Precision> parse_precision(std::string_view name, bool real);
 /// `auto` is always the plain one (int64; f32 for real operands), a ragged shape (a side that is no multiple
 /// of 16) and a chip that lacks the instruction fall back to it. `invalid`: no such precision.
 Result<Resolved> resolve_precision(std::string_view asked, bool real, const Chip& chip, std::int64_t m,

@@ -26,6 +26,8 @@ constexpr std::array kRows{
 
 const Row& row_of(Precision precision) { return kRows[static_cast<std::size_t>(precision)]; }
 
+Precision plain_precision(bool real) { return real ? Precision::f32 : Precision::int64; }
+
 bool exists_for(const Row& row, bool real) {
   if (row.operands == Operands::f32) return real;
   if (row.operands == Operands::int64 || row.operands == Operands::int8) return !real;
@@ -56,34 +58,40 @@ std::string_view operands_name(Operands operands) {
 std::string_view precision_name(Precision precision) { return row_of(precision).name; }
 Operands operands_of(Precision precision) { return row_of(precision).operands; }
 
-Result<Resolved> resolve_precision(std::string_view asked, bool real, const Chip& chip, std::int64_t m,
-                                   std::int64_t n, std::int64_t k) {
-  const Precision plain = real ? Precision::f32 : Precision::int64;
-  if (asked == "auto")
-    return Resolved{.precision = plain, .note = fmt::format("precision auto is {}", precision_name(plain))};
+Result<Precision> parse_precision(std::string_view name, bool real) {
+  if (name == "auto") return plain_precision(real);
   std::vector<std::string> known{"auto"};
   for (const Row& row : kRows) {
     if (!exists_for(row, real)) continue;
+    if (row.name == name) return row.precision;
     known.emplace_back(row.name);
-    if (row.name != asked) continue;
-    if (row.precision == plain) return Resolved{.precision = plain, .note = {}};
-    if (row.needs != nullptr && !(chip.has.*row.needs))
-      return Resolved{.precision = plain,
-                      .note = fmt::format("{} ({}) has no instruction for {}: {} is used", chip.name,
-                                          chip.arch, asked, precision_name(plain)),
-                      .fallback = true,
-                      .chip_lacks = true};
-    if (m % 16 != 0 || n % 16 != 0 || k % 16 != 0)
-      return Resolved{
-          .precision = plain,
-          .note = fmt::format("{} x {} x {} is no multiple of 16 on every side, as {} needs: {} is used", m,
-                              n, k, asked, precision_name(plain)),
-          .fallback = true};
-    return Resolved{.precision = row.precision, .note = {}};
   }
-  const std::string guess = did_you_mean(asked, known);
-  return fail(Code::invalid, "there is no precision '{}'{}", asked,
+  const std::string guess = did_you_mean(name, known);
+  return fail(Code::invalid, "there is no precision '{}'{}", name,
               guess.empty() ? fmt::format(" ({})", join(known, ", ")) : guess);
+}
+
+Result<Resolved> resolve_precision(std::string_view asked, bool real, const Chip& chip, std::int64_t m,
+                                   std::int64_t n, std::int64_t k) {
+  FURLONG_TRY(const Precision parsed, parse_precision(asked, real));
+  const Precision plain = plain_precision(real);
+  if (asked == "auto")
+    return Resolved{.precision = plain, .note = fmt::format("precision auto is {}", precision_name(plain))};
+  if (parsed == plain) return Resolved{.precision = plain, .note = {}};
+  const auto needs = row_of(parsed).needs;
+  if (needs != nullptr && !(chip.has.*needs))
+    return Resolved{.precision = plain,
+                    .note = fmt::format("{} ({}) has no instruction for {}: {} is used", chip.name, chip.arch,
+                                        asked, precision_name(plain)),
+                    .fallback = true,
+                    .chip_lacks = true};
+  if (m % 16 != 0 || n % 16 != 0 || k % 16 != 0)
+    return Resolved{
+        .precision = plain,
+        .note = fmt::format("{} x {} x {} is no multiple of 16 on every side, as {} needs: {} is used", m, n,
+                            k, asked, precision_name(plain)),
+        .fallback = true};
+  return Resolved{.precision = parsed, .note = {}};
 }
 
 std::int64_t largest_operand(Operands operands) {

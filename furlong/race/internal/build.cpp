@@ -27,7 +27,7 @@ struct Bench {
 std::uint64_t shared_bytes(const Entrant& entrant) {
   std::uint64_t most = 0;
   for (const std::vector<program::LaunchPlan>& pipeline : entrant.pipelines)
-    for (const program::LaunchPlan& launch : pipeline) most = std::max(most, launch.shared_bytes);
+    most = std::max(most, most_shared_bytes(pipeline));
   return most;
 }
 

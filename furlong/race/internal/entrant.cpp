@@ -52,6 +52,14 @@ Status launch_all(device::Device& device, std::span<const device::Launch> launch
 Result<Pipeline> make_launches(const program::Instance& instance, const lattice::Point& point,
                                device::Module& module, const Buffers& buffers,
                                const program::RunInputs& inputs) {
+  return make_launches(
+      instance, point, module, [&](std::size_t argument) { return buffers.argument(argument); }, inputs);
+}
+
+Result<Pipeline> make_launches(const program::Instance& instance, const lattice::Point& point,
+                               device::Module& module,
+                               const std::function<device::BufferArgument(std::size_t)>& buffer,
+                               const program::RunInputs& inputs) {
   FURLONG_TRY(const std::vector<program::LaunchPlan> plans, instance.launches(point, inputs));
   Pipeline pipeline;
   for (const program::LaunchPlan& plan : plans) {
@@ -66,7 +74,7 @@ Result<Pipeline> make_launches(const program::Instance& instance, const lattice:
         FURLONG_TRY(Bytes bytes, instance.scalar_bytes(plan, argument, point, inputs));
         launch.arguments.emplace_back(std::move(bytes));
       } else {
-        launch.arguments.emplace_back(buffers.argument(argument));
+        launch.arguments.emplace_back(buffer(argument));
       }
     }
     (plan.once ? pipeline.once : pipeline.launches).push_back(std::move(launch));

@@ -1,6 +1,7 @@
 #pragma once
 // What a race knows of one variant while it runs, and how its launches are made.
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,7 +49,12 @@ struct Entrant {
 Status describe(const program::Instance& instance, Entrant& entrant,
                 std::span<const program::RunInputs* const> cases);
 
-/// The pipeline of `point` on `inputs` with a module and the buffers.
+/// The pipeline of `point` on `inputs` with a module and the buffers: `buffer` gives the one of an argument,
+/// by its index in the program.
+Result<Pipeline> make_launches(const program::Instance& instance, const lattice::Point& point,
+                               device::Module& module,
+                               const std::function<device::BufferArgument(std::size_t)>& buffer,
+                               const program::RunInputs& inputs);
 Result<Pipeline> make_launches(const program::Instance& instance, const lattice::Point& point,
                                device::Module& module, const Buffers& buffers,
                                const program::RunInputs& inputs);

@@ -30,8 +30,7 @@ Gate::Gate(const program::Instance& instance, const Context& context, std::vecto
 
 bool Gate::is_output(std::size_t argument) const {
   const program::ArgumentSpec& spec = instance_.program().arguments[argument];
-  return spec.kind != ArgumentKind::scalar && spec.kind != ArgumentKind::dataset &&
-         (spec.direction == Direction::out || spec.direction == Direction::inout);
+  return spec.kind != ArgumentKind::dataset && spec.is_output();
 }
 
 Result<const program::RunInputs*> Gate::check_inputs(std::uint64_t seed) {
@@ -314,13 +313,13 @@ Status Gate::compare(const lattice::Point& point, std::size_t argument, const Ca
     return fail(Code::mismatch, "the reference has {} bytes and the output {}", want.size(),
                 current.inputs->buffer_bytes[argument]);
   }
-  program::CheckSpec check = instance_.program().check;
-  const bool tolerant = check.kind == program::CheckKind::tolerance && program::is_floating(spec.type);
+  const bool tolerant =
+      instance_.program().check.kind == program::CheckKind::tolerance && program::is_floating(spec.type);
   if (!tolerant) {
     FURLONG_TRY(const bool equal, buffers_->equals(argument, want));
     if (equal) return {};
   }
-  FURLONG_TRY(check.bound, instance_.bound(point));
+  FURLONG_TRY(program::CheckSpec check, instance_.check(point));
   // At the timed size base and the variant may each be off by its bound, to opposite sides.
   if (current.kind == Kind::timed && current.from_base[argument]) {
     FURLONG_TRY(const double of_base, instance_.bound(instance_.lattice().base()));

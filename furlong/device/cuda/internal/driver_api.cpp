@@ -22,7 +22,7 @@ void bind_first(const Library& library, F*& function, std::initializer_list<cons
 
 Result<Api> bind(const Library& library) {
   Api api;
-  api.library = library.name();
+  api.file = library.name();
 #define FURLONG_CUDA_BIND(member, parameters, ...) bind_first(library, api.member, {__VA_ARGS__});
   FURLONG_CUDA_REQUIRED(FURLONG_CUDA_BIND)
   FURLONG_CUDA_OPTIONAL(FURLONG_CUDA_BIND)

@@ -163,7 +163,7 @@ struct Api {
   FURLONG_CUDA_REQUIRED(FURLONG_CUDA_MEMBER)
   FURLONG_CUDA_OPTIONAL(FURLONG_CUDA_MEMBER)
 #undef FURLONG_CUDA_MEMBER
-  std::string library;   ///< the file or name that was opened
+  std::string file;      ///< or name, of the library that was opened
   int version = 0;       ///< newest CUDA that the driver runs: 13000 is 13.0
   Status32 started = 0;  ///< what init answered
 

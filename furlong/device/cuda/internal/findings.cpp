@@ -71,7 +71,7 @@ Finding no_card(const PlatformSeen& seen, Finding finding) {
 
 Finding not_started(const PlatformSeen& seen) {
   Finding finding{Level::problem, "cuda driver",
-                  fmt::format("NVIDIA's driver ({}) does not start: {}", seen.library, seen.started_name),
+                  fmt::format("NVIDIA's driver ({}) does not start: {}", seen.driver_file, seen.started_name),
                   ""};
   switch (seen.started) {
     case kNoDevice:

@@ -30,7 +30,7 @@ struct PlatformSeen {
   bool named_driver_is_there = true;        ///< false: it is a path without a file
   Status32 started = kSuccess;
   std::string started_name;  ///< "CUDA_ERROR_NO_DEVICE (100)"
-  std::string library;       ///< of the driver
+  std::string driver_file;   ///< or name, of its library
   int version = 0;           ///< 13000: CUDA 13.0
   std::string driver_version;
 

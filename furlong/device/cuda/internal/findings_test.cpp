@@ -40,7 +40,7 @@ CardState free_card() {
 
 PlatformSeen whole() {
   PlatformSeen seen;
-  seen.library = "libcuda.so.1";
+  seen.driver_file = "libcuda.so.1";
   seen.version = 13000;
   seen.driver_version = "580.95.05";
   seen.cards_on_the_bus = 1;

@@ -98,7 +98,7 @@ PlatformSeen look_at_platform() {
     return seen;
   }
   const Api& api = **loaded;
-  seen.library = api.library;
+  seen.driver_file = api.file;
   seen.version = api.version;
   seen.started = api.started;
   if (api.started != kSuccess) {

@@ -235,7 +235,7 @@ std::string throttle_words(std::uint64_t reasons) {
 }
 
 Telemetry NvmlCard::telemetry() const {
-  const Symbols& symbols = library_->symbols;
+  const Symbols& symbols = nvml_->symbols;
   Telemetry now;
   now.clock_mhz = as<double>(value<unsigned>(symbols.clock, handle_, +kClockSm));
   now.memory_clock_mhz = as<double>(value<unsigned>(symbols.clock, handle_, +kClockMemory));
@@ -252,7 +252,7 @@ Telemetry NvmlCard::telemetry() const {
 }
 
 CardState NvmlCard::state() const {
-  const Symbols& symbols = library_->symbols;
+  const Symbols& symbols = nvml_->symbols;
   CardState state;
   state.uuid = uuid_of(symbols, handle_);
   if (const auto mode = value<unsigned>(symbols.compute_mode, handle_); mode && *mode <= 3)
@@ -308,7 +308,7 @@ Result<Nvml> Nvml::open(const std::filesystem::path& path) {
 }
 
 Result<NvmlCard> Nvml::card(const std::string& uuid, const std::string& pci_bus_id) const {
-  const Symbols& symbols = library_->symbols;
+  const Symbols& symbols = nvml_->symbols;
   NvmlCard card;
   Code32 code = kSuccess;
   if (!uuid.empty()) code = symbols.handle_by_uuid(uuid.c_str(), &card.handle_);
@@ -318,13 +318,13 @@ Result<NvmlCard> Nvml::card(const std::string& uuid, const std::string& pci_bus_
     return fail(Code::unavailable, "NVML knows no card {}{}{}: {}", uuid, uuid.empty() ? "" : " at ",
                 pci_bus_id.empty() ? "an unknown bus id" : pci_bus_id, symbols.error(code));
   }
-  card.library_ = library_;
+  card.nvml_ = nvml_;
   card.power_limit_w_ = scaled(value<unsigned>(symbols.power_limit, card.handle_));
   return card;
 }
 
 std::vector<std::string> Nvml::uuids() const {
-  const Symbols& symbols = library_->symbols;
+  const Symbols& symbols = nvml_->symbols;
   std::vector<std::string> uuids;
   if (symbols.handle_by_index == nullptr) return uuids;
   const unsigned count = value<unsigned>(symbols.count).value_or(0);
@@ -338,12 +338,12 @@ std::vector<std::string> Nvml::uuids() const {
 
 std::string Nvml::driver_version() const {
   std::array<char, kTextBytes> text{};
-  const Symbols& symbols = library_->symbols;
+  const Symbols& symbols = nvml_->symbols;
   if (symbols.driver_version == nullptr || symbols.driver_version(text.data(), text.size() - 1) != kSuccess)
     return "";
   return text.data();
 }
 
-const std::string& Nvml::name() const { return library_->library.name(); }
+const std::string& Nvml::name() const { return nvml_->library.name(); }
 
 }  // namespace furlong::device

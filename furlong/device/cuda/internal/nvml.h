@@ -62,7 +62,7 @@ class NvmlCard {
  private:
   friend class Nvml;
   NvmlCard() = default;
-  std::shared_ptr<const struct NvmlLibrary> library_;
+  std::shared_ptr<const struct NvmlLibrary> nvml_;
   void* handle_ = nullptr;
   std::optional<double> power_limit_w_;
 };
@@ -88,8 +88,8 @@ class Nvml {
   const std::string& name() const;
 
  private:
-  explicit Nvml(std::shared_ptr<const NvmlLibrary> library) : library_(std::move(library)) {}
-  std::shared_ptr<const NvmlLibrary> library_;
+  explicit Nvml(std::shared_ptr<const NvmlLibrary> library) : nvml_(std::move(library)) {}
+  std::shared_ptr<const NvmlLibrary> nvml_;
 };
 
 }  // namespace furlong::device

@@ -21,7 +21,7 @@ Result<Compiler> find_compiler();
 
 /// A loaded shared object.
 struct Compiled {
-  Library library;
+  Library object;
   std::string log;  ///< warnings
   std::string code_hash;
   bool from_cache = false;

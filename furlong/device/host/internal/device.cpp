@@ -104,7 +104,7 @@ Result<std::shared_ptr<Module>> HostDevice::compile(const CompileRequest& reques
   facts.log = std::move(compiled.log);
   facts.from_cache = compiled.from_cache;
   facts.compile_ms = system_clock().now_ms() - start_ms;
-  return HostModule::make(std::move(compiled.library), std::move(facts), request.entries);
+  return HostModule::make(std::move(compiled.object), std::move(facts), request.entries);
 }
 
 Result<std::unique_ptr<Buffer>> HostDevice::allocate(std::size_t bytes) {

@@ -24,7 +24,6 @@ class Names {
   Result<std::size_t> one_of(std::string_view name, std::span<const std::string_view> words) const;
   /// A side of a shape: `invalid` unless 1 to `largest`.
   Result<std::int64_t> side(std::string_view name, std::int64_t largest) const;
-  const EmitNames& lookup() const { return names_; }
 
  private:
   const EmitNames& names_;
