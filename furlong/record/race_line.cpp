@@ -4,64 +4,17 @@
 #include <charconv>
 #include <cmath>
 
-#include "furlong/base/bytes.h"
 #include "furlong/base/text.h"
+#include "furlong/record/internal/words.h"
 
 namespace furlong::record {
 namespace {
 
+using internal::escaped;
+using internal::escaped_sentence;
+using internal::unescaped;
+using internal::Words;
 using lattice::Value;
-
-// --- escaping: a name never holds a space, a bar or a control character, and is never "" or "-"
-
-std::string escaped_bytes(std::string_view text, std::string_view also) {
-  const bool utf8 = is_valid_utf8(text);
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = byte > 0x20 && byte != 0x7F && c != '%' && c != '|' && (byte < 0x80 || utf8) &&
-                       also.find(c) == std::string_view::npos;
-    if (plain)
-      out += c;
-    else
-      out += fmt::format("%{:02X}", byte);
-  }
-  return out;
-}
-
-std::string escaped(std::string_view text, std::string_view also) {
-  if (text.empty()) return "-";
-  return text == "-" ? "%2D" : escaped_bytes(text, also);
-}
-
-// Why a variant is out is a sentence: its spaces stay, but for those at its ends.
-std::string escaped_sentence(std::string_view text) {
-  if (text.empty() || text == "-") return escaped(text, "");
-  std::string out;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t space = std::min(text.find(' ', begin), text.size());
-    out += escaped_bytes(text.substr(begin, space - begin), "");
-    if (space < text.size()) out += space == 0 || space + 1 == text.size() ? "%20" : " ";
-    begin = space + 1;
-  }
-  return out;
-}
-
-std::optional<std::string> unescaped(std::string_view text) {
-  if (text == "-") return "";
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    const auto byte = from_hex(text.substr(i + 1, std::min<std::size_t>(2, text.size() - i - 1)));
-    if (!byte || byte->size() != 1) return std::nullopt;
-    out += static_cast<char>(byte->front());
-    i += 2;
-  }
-  return out;
-}
 
 // --- values
 
@@ -106,65 +59,6 @@ std::string variant_token(const RaceLine::Variant& variant) {
 }
 
 // --- reading
-
-// The words of the line's head, with the column at which each stands.
-class Words {
- public:
-  explicit Words(std::string_view text) : text_(text) {}
-
-  bool more() {
-    at_ = std::min(text_.find_first_not_of(' ', at_), text_.size());
-    return at_ < text_.size();
-  }
-  std::string_view next() {
-    if (!more()) return {};
-    begin_ = at_;
-    at_ = std::min(text_.find(' ', at_), text_.size());
-    return text_.substr(begin_, at_ - begin_);
-  }
-  std::string_view peek() {
-    const std::size_t at = at_, begin = begin_;
-    const std::string_view word = next();
-    at_ = at;
-    begin_ = begin;
-    return word;
-  }
-  /// At the word that next() gave last, or at the end when there was none.
-  Error expected(std::string_view what, std::string_view found) const {
-    return fail(Code::invalid, "race line: column {}: expected {}{}",
-                (found.empty() ? text_.size() : begin_) + 1, what,
-                found.empty() ? ", the line ends" : fmt::format(", found '{}'", found.substr(0, 40)));
-  }
-
-  Status word(std::string_view wanted) {
-    const std::string_view found = next();
-    if (found != wanted) return expected(fmt::format("'{}'", wanted), found);
-    return {};
-  }
-  Result<std::string> name(std::string_view what) {
-    const std::string_view found = next();
-    auto text = unescaped(found);
-    if (found.empty() || !text) return expected(what, found);
-    return *std::move(text);
-  }
-  Result<std::optional<double>> rate(std::string_view what) {
-    const std::string_view found = next();
-    if (found == "-") return std::optional<double>();
-    const auto number = parse_number(found);
-    if (!number) return expected(what, found);
-    return std::optional(*number);
-  }
-  Result<double> ms(std::string_view what) {
-    const std::string_view found = next();
-    const auto number = parse_number(found);
-    if (!number || *number < 0) return expected(what, found);
-    return *number;
-  }
-
- private:
-  std::string_view text_;
-  std::size_t at_ = 0, begin_ = 0;
-};
 
 std::optional<int> count_of(std::string_view digits) {
   int value = 0;
@@ -320,7 +214,7 @@ std::string print(const RaceLine& line) {
 Result<RaceLine> parse_race_line(std::string_view text) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   const std::size_t bar = std::min(text.find('|'), text.size());
-  Words words(text.substr(0, bar));
+  Words words(text.substr(0, bar), "race line");
   RaceLine line;
   FURLONG_CHECK(words.word("race"));
   const std::string_view epoch = words.next();
