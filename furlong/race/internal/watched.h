@@ -89,6 +89,7 @@ class Watched final : public device::Device {
   }
   Status finish() override {
     watch_.used("finish");
+    if (finish_fails) return fail(Code::internal, "a launch failed");
     return inner_.finish();
   }
   Result<std::vector<double>> time(const device::TimeRequest& request) override {
@@ -113,6 +114,8 @@ class Watched final : public device::Device {
   int compile_threads() const override { return inner_.compile_threads(); }
   /// Not unloaded yet.
   int modules() const { return modules_; }
+
+  std::atomic<bool> finish_fails{false};
 
  private:
   static device::Launch inside(device::Launch launch) {
