@@ -189,33 +189,50 @@ Error HotKernel::why_not(Take take) const {
 
 Result<SwapReport> HotKernel::swap(Take take) {
   const double start_ms = clock_.now_ms();
-  const bool under_hold = holder_.load() == std::this_thread::get_id();
   const std::lock_guard lock(mutex_);
-  Kernel taken = takes(take);
+  const Kernel taken = takes(take);
   if (!taken) return why_not(take);
+  return make_current(taken, start_ms);
+}
+
+Result<SwapReport> HotKernel::swap(const Kernel& bound) {
+  const double start_ms = clock_.now_ms();
+  if (!bound) return fail(Code::invalid, "there is no kernel to swap in: null was given");
+  const std::lock_guard lock(mutex_);
+  if (!next_ || next_->stage == Stage::failed) return why_not(Take::best_so_far);
+  if (bound != next_->winner && (bound != next_->base || next_->early))
+    return fail(Code::unavailable, "{} that was bound is not of submission {}, which is to be swapped in",
+                bound->variant(), next_->number);
+  return make_current(bound, start_ms);
+}
+
+/// With mutex_ held.
+SwapReport HotKernel::make_current(const Kernel& taken, double start_ms) {
+  const bool early = taken == next_->base;
   SwapReport report{.submission = next_->number,
                     .program = next_->instance->program().name,
                     .variant = taken->variant(),
                     .why = taken->why(),
                     .previous = current_ ? current_->variant() : "",
-                    .early = next_->stage == Stage::preparing,
+                    .early = early,
                     .same_kernel = next_->early && current_->variant() == taken->variant(),
                     .gap_ms = std::nullopt,
                     .swap_ms = 0,
                     .pause = next_->pause};
   retire(current_);
-  current_ = std::move(taken);
+  current_ = taken;
   current_submission_ = next_->number;
-  if (report.early) {
+  if (early) {
     next_->early = true;
   } else {
     retire(next_->base);
+    retire(next_->winner);
     next_.reset();
   }
   changed_.notify_all();
   const double end_ms = clock_.now_ms();
   report.swap_ms = end_ms - start_ms;
-  if (under_hold) {
+  if (holder_.load() == std::this_thread::get_id()) {
     report.gap_ms = 0;
   } else if (last_call_end_ms_) {
     report.gap_ms = end_ms - *last_call_end_ms_;
@@ -349,9 +366,8 @@ void HotKernel::prepare(std::unique_lock<std::mutex>& lock) {
   } else {
     mine->error = std::move(made).error();
     mine->stage = Stage::failed;
+    retire(mine->base);
   }
-  // Whoever took it early shares it; nobody can from now on.
-  retire(mine->base);
   changed_.notify_all();
 }
 

@@ -155,6 +155,11 @@ class HotKernel {
   /// not ready, or failed, and the message says how far it is or why. Under a hold or not.
   Result<SwapReport> swap(Take take = Take::winner);
 
+  /// The same for a kernel that next() gave, to which the caller has bound meanwhile: just that one, though
+  /// the race of a base may be over by now (then another swap takes the winner at once). `unavailable` also
+  /// when it is not of the submission in hand any more, `invalid` for null.
+  Result<SwapReport> swap(const std::shared_ptr<const kernel::RacedKernel>& bound);
+
   /// Null before the first swap.
   std::shared_ptr<const kernel::RacedKernel> current() const;
   /// What swap() would make the current one, null when it would fail: to be bound and prepared before the
@@ -191,6 +196,7 @@ class HotKernel {
   void retire(Kernel& kernel);
   Kernel takes(Take take) const;
   Error why_not(Take take) const;
+  SwapReport make_current(const Kernel& taken, double start_ms);
   double take_device();
   void leave_device();
   Status finish_hold();

@@ -379,6 +379,37 @@ TEST_F(HotKernelTest, BaseMayServeUntilTheRaceIsOver) {
   work();
 }
 
+TEST_F(HotKernelTest, WhatWasBoundAheadIsWhatIsSwappedIn) {
+  Gate gate;
+  stop_in_heats(gate);
+  HotKernel& hot = start();
+  EXPECT_EQ(hot.swap(nullptr).error().code(), Code::invalid);
+  submit();
+  gate.await();
+  auto base = hot.next(Take::best_so_far);
+  bind(base);
+  gate.open();
+  ASSERT_TRUE(hot.wait());
+  auto report = hot.swap(base);
+  ASSERT_TRUE(report) << report.error().text();
+  EXPECT_TRUE(report->early) << "the race is over, and base was taken all the same";
+  EXPECT_EQ(report->variant, "base");
+  work();
+  EXPECT_EQ(hot.swap(base).error().code(), Code::unavailable);
+  const auto winner = hot.next();
+  report = hot.swap(winner);
+  ASSERT_TRUE(report) << report.error().text();
+  EXPECT_EQ(report->variant, "u2");
+  EXPECT_EQ(hot.swap(winner).error().code(), Code::invalid) << "nothing is submitted";
+  prepare(5000);
+  const auto stale = hot.swap(base);
+  ASSERT_FALSE(stale);
+  EXPECT_THAT(stale.error().text(), HasSubstr("base that was bound is not of submission 2"));
+  auto held = hot.hold();
+  base.reset();
+  ASSERT_TRUE(held->end());
+}
+
 TEST_F(HotKernelTest, BaseThatServesAndWinsIsTheSameKernel) {
   stage_.sim.timing.gain = {};
   options_.kernel.variants = "base,u2";
