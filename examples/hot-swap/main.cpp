@@ -183,9 +183,10 @@ Result<std::shared_ptr<const program::Instance>> program_of(const Words& taps, s
     values.push_back(fmt::format("{}u", taps[k]));
     products.push_back(fmt::format("{}u * x[i + {}]", taps[k], k));
   }
-  const bool opencl = facts.languages.front() == device::Language::opencl;
+  // __constant and __constant__ say const themselves.
+  const bool host = facts.languages.front() == device::Language::host;
   const std::string table =
-      fmt::format("{} taps[] = {{{}}};", opencl ? "uint" : "const unsigned", join(values, ", "));
+      fmt::format("{}unsigned taps[] = {{{}}};", host ? "const " : "", join(values, ", "));
   FakeFiles none;  // the program lives in memory
   FURLONG_TRY(const auto program,
               program::parse_program(fmt::format(fmt::runtime(kProgram), fmt::arg("table", table),
