@@ -536,6 +536,7 @@ TEST_F(HotKernelTest, ALaunchThatFailsIsTheCallersToKnow) {
 }
 
 TEST_F(HotKernelTest, SeveralThreads) {
+  options_.kernel.variants = "base,u2";
   HotKernel& hot = start();
   prepare();
   swap();
