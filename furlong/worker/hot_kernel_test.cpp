@@ -328,6 +328,26 @@ TEST_F(HotKernelTest, AFurtherSubmissionTakesThePlaceOfTheOneThatRuns) {
   EXPECT_EQ(device_->modules(), 1);
 }
 
+TEST_F(HotKernelTest, AKernelThatWasMadeTooLateIsGivenUp) {
+  Gate gate;
+  // The choice is written when the race is over: nothing is stopped any more.
+  files_.fault = [&](std::string_view operation, const std::filesystem::path&) -> Status {
+    if (operation == "write") gate.come();
+    return {};
+  };
+  HotKernel& hot = start();
+  submit(4096);
+  gate.await();
+  submit(5000);
+  gate.open();
+  ASSERT_TRUE(hot.wait());
+  EXPECT_EQ(swap().submission, 2u);
+  while (hot.state().retired > 0) std::this_thread::yield();
+  EXPECT_EQ(device_->modules(), 1);
+  bind(hot.current());
+  work(5000);
+}
+
 TEST_F(HotKernelTest, GoesWhileItPrepares) {
   Gate gate;
   stop_in_heats(gate);
