@@ -3,7 +3,9 @@ import hashlib
 import json
 import os
 import queue
+import random
 import re
+import signal
 import struct
 import subprocess
 import threading
@@ -11,6 +13,9 @@ import time
 
 from support import FURLONG, Case
 
+WHERE = 0xABCDEF << 40  # nonces on which a planted fault shows
+OFF = ("--race", "off")
+PINNED = ("--variant", "n64")
 SEEDS = {name: name * 64 for name in "abcdef"}
 
 
@@ -43,10 +48,10 @@ def seal(folder):
 class Worker:
     """A running worker: its events arrive in `events`, each a list of words."""
 
-    def __init__(self, case, *arguments, environment=None, device="host:0"):
+    def __init__(self, case, *arguments, environment=None):
         self.case = case
         self.process = subprocess.Popen(
-            [FURLONG, "worker", "--serve", "--device", device, "--allow-unsigned", *arguments], cwd=case.folder,
+            [FURLONG, "worker", "--serve", "--device", case.device, "--allow-unsigned", *arguments], cwd=case.folder,
             env={**case.environment, **(environment or {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, bufsize=1)
         self.events = []
@@ -145,14 +150,17 @@ class Worker:
 
 
 class WorkerCase(Case):
+    device, geometry, text = "host:0", "small", "lottery.cpp"
+
     def pack(self, name, edit=None, folder="packs"):
-        """A pack of seed aaaa…; `edit` changes the host text. Returns the words `epoch day path`."""
+        """A pack of seed aaaa…; `edit` changes the device's text. Returns the words `epoch day path`."""
         epoch = SEEDS[name][:16]
         out = self.path(f"{folder}/{epoch}-0")
-        run = self.run_furlong("pack", "make", "lottery", "--epoch-seed", SEEDS[name], "--day", "0", "--geometry", "small", "--out", out)
+        run = self.run_furlong("pack", "make", "lottery", "--epoch-seed", SEEDS[name], "--day", "0", "--geometry", self.geometry,
+                               "--out", out)
         self.assertEqual(run.returncode, 0, run.stderr)
         if edit:
-            path = os.path.join(out, "lottery.cpp")
+            path = os.path.join(out, self.text)
             text = edit(self.read(path))
             self.assertNotEqual(text, self.read(path))
             with open(path, "w", encoding="utf-8") as file:
@@ -175,9 +183,71 @@ def job(pack, name, start=0, count=0, target=1 << 48):
     return f"job {epoch} {day} {name} {target:016x} {start:016x} {count}"
 
 
-def planted(statement, where=0xABCDEF):
-    """An edit of the host text: variant n64 does this on nonces whose upper 24 bits are `where`."""
+def planted(statement):
+    """An edit of the host text: variant n64 does this on the nonces from WHERE on."""
     return lambda text: text.replace(
         "  const uint64_t first = block.x * block.threads_x;",
-        f"  if ((start >> 40) == {where}u && block.threads_x == 64u) {{ {statement} }}\n"
+        f"  if ((start >> 40) == {WHERE >> 40}u && block.threads_x == 64u) {{ {statement} }}\n"
         "  const uint64_t first = block.x * block.threads_x;")
+
+
+class FaultCase(WorkerCase):
+    pinned, count, target = "n64", 60_000, 1 << 55
+    killed_race, killed_count, killed_target = "n64", 6_000_000, 1 << 49
+
+    def clean(self, pack, count, target):
+        """The finds of an undisturbed run on base."""
+        worker = self.worker(*OFF)
+        worker.send("prepare " + pack, job(pack, "j", start=WHERE, count=count, target=target))
+        worker.wait("done")
+        worker.quit()
+        return worker.finds("j")
+
+    def faulty(self, edit, *arguments):
+        """The pinned variant is faulty on these nonces: the job is done all the same, each nonce once."""
+        plain, pack = self.pack("a", folder="plain"), self.pack("a", edit=edit)
+        count, target = self.count, self.target
+        wanted = self.clean(plain, count, target)
+        self.assertGreater(len(wanted), 20)
+        worker = self.worker("--variant", self.pinned, *arguments)
+        worker.send("prepare " + pack)
+        self.assertEqual(worker.wait("prepared")[3], self.pinned)
+        worker.send(job(pack, "j", start=WHERE, count=count, target=target))
+        done = worker.wait("done", 300)
+        self.assertEqual(done[2:], [f"{WHERE:016x}", str(count), "complete"])
+        self.assertEqual(sorted(worker.finds("j")), sorted(wanted))
+        return worker
+
+    def killed(self, kills, prepare_next):
+        """The process that owns the device is killed so many times in mid-job: each nonce is done once all the same."""
+        first, second = self.pack("a"), self.pack("b")
+        wanted = self.clean(first, self.killed_count, self.killed_target)
+        worker = self.worker("--race", self.killed_race, "--race-budget-s", "6", "--rate-every-s", "0.5")
+        worker.send("prepare " + first)
+        worker.wait("prepared")
+        worker.send(job(first, "j", start=WHERE, count=self.killed_count, target=self.killed_target))
+        if prepare_next:
+            worker.send("prepare " + second)
+        chance = random.Random(5)
+        made = 0
+        while not worker.of("done"):
+            try:
+                worker.wait("done", chance.uniform(0.1, 0.8))
+            except AssertionError as error:
+                if "waited" not in str(error):
+                    raise
+                back = worker.back()
+                if back and made < kills and len(worker.of("recovered")) == made:
+                    os.kill(back, signal.SIGKILL)
+                    made += 1
+                    worker.wait("recovered")
+        self.assertGreater(made, 0)
+        self.assertEqual(worker.of("done")[0][2:], [f"{WHERE:016x}", str(self.killed_count), "complete"])
+        found = worker.finds("j")
+        self.assertEqual(sorted(found), sorted(wanted))
+        self.assertEqual(len(set(found)), len(found))
+        if prepare_next and not any(words[1] == SEEDS["b"][:16] for words in worker.of("prepared")):
+            # It is prepared again.
+            worker.wait(lambda words: words[0] == "prepared" and words[1] == SEEDS["b"][:16])
+        worker.quit()
+        return worker

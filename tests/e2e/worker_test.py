@@ -1,18 +1,13 @@
 """The worker through the real program: swaps, jobs that change, and every fault that it must outlive."""
 import json
 import os
-import random
 import signal
 import subprocess
 import time
 import unittest
 
 from support import FURLONG
-from worker_support import SEEDS, Worker, WorkerCase, job, planted
-
-WHERE = 0xABCDEF << 40
-OFF = ("--race", "off")
-PINNED = ("--variant", "n64")
+from worker_support import OFF, PINNED, SEEDS, WHERE, FaultCase, Worker, WorkerCase, job, planted
 
 
 class Serving(WorkerCase):
@@ -292,31 +287,9 @@ class BadInput(WorkerCase):
         worker.quit()
 
 
-class Faults(WorkerCase):
-    def clean(self, pack, count, target):
-        """The finds of an undisturbed run on base."""
-        worker = self.worker(*OFF)
-        worker.send("prepare " + pack, job(pack, "j", start=WHERE, count=count, target=target))
-        worker.wait("done")
-        worker.quit()
-        return worker.finds("j")
-
-    def faulty(self, statement, *arguments, count=60_000, target=1 << 55):
-        """Variant n64 is pinned and faulty on these nonces: the job is done all the same, each nonce once."""
-        plain, pack = self.pack("a", folder="plain"), self.pack("a", edit=planted(statement))
-        wanted = self.clean(plain, count, target)
-        self.assertGreater(len(wanted), 20)
-        worker = self.worker(*PINNED, *arguments)
-        worker.send("prepare " + pack)
-        self.assertEqual(worker.wait("prepared")[3], "n64")
-        worker.send(job(pack, "j", start=WHERE, count=count, target=target))
-        done = worker.wait("done", 300)
-        self.assertEqual(done[2:], [f"{WHERE:016x}", str(count), "complete"])
-        self.assertEqual(sorted(worker.finds("j")), sorted(wanted))
-        return worker
-
+class Faults(FaultCase):
     def test_a_kernel_that_traps_in_service(self):
-        worker = self.faulty("__builtin_trap();")
+        worker = self.faulty(planted("__builtin_trap();"))
         self.assertIn("'n64' ended the process: trap", worker.text())
         self.assertEqual(len(worker.of("recovered")), 1)
         worker.wait("prepared")
@@ -326,57 +299,29 @@ class Faults(WorkerCase):
         self.assertIn("n64", listed)
 
     def test_a_kernel_that_calls_exit_in_service(self):
-        worker = self.faulty('__asm__ volatile("mov $231, %%eax; xor %%edi, %%edi; syscall" ::: "rax", "rdi", "rcx", "r11");')  # exit_group(0)
+        worker = self.faulty(planted('__asm__ volatile("mov $231, %%eax; xor %%edi, %%edi; syscall" ::: "rax", "rdi", "rcx", "r11");'))  # exit_group(0)
         self.assertIn("'n64' ended the process", worker.text())
         worker.quit()
 
     def test_a_kernel_that_hangs_in_service(self):
-        worker = self.faulty('for (;;) __asm__ volatile("");', "--hang-s", "2")
+        worker = self.faulty(planted('for (;;) __asm__ volatile("");'), "--hang-s", "2")
         self.assertIn("hang: ran past", worker.text())
         worker.quit()
 
     def test_a_kernel_that_computes_wrong_in_service(self):
-        worker = self.faulty("start ^= 1;")
+        worker = self.faulty(planted("start ^= 1;"))
         self.assertEqual(worker.of("reverted")[0][3], "n64")
         self.assertEqual(worker.of("recovered"), [])
         worker.quit()
         self.assertIn("in service: n64", self.run_furlong("quarantine", "list").stdout)
 
     def test_a_kernel_that_tells_false_finds(self):
-        worker = self.faulty("for (uint64_t k = 0; k < 8 && k < count; ++k) hits[0] |= 1u << k;")
+        worker = self.faulty(planted("for (uint64_t k = 0; k < 8 && k < count; ++k) hits[0] |= 1u << k;"))
         self.assertEqual(worker.of("reverted")[0][3], "n64")
         worker.quit()
 
     def test_kills_of_the_process_that_owns_the_device(self):
-        count, target = 6_000_000, 1 << 49
-        first, second = self.pack("a"), self.pack("b")
-        wanted = self.clean(first, count, target)
-        worker = self.worker("--race", "n64", "--race-budget-s", "6", "--rate-every-s", "0.5")
-        worker.send("prepare " + first)
-        worker.wait("prepared")
-        worker.send(job(first, "j", start=WHERE, count=count, target=target), "prepare " + second)
-        chance = random.Random(5)
-        kills = 0
-        while not worker.of("done"):
-            try:
-                worker.wait("done", chance.uniform(0.1, 0.8))
-            except AssertionError as error:
-                if "waited" not in str(error):
-                    raise
-                back = worker.back()
-                if back and kills < 5 and len(worker.of("recovered")) == kills:
-                    os.kill(back, signal.SIGKILL)
-                    kills += 1
-                    worker.wait("recovered")
-        self.assertGreater(kills, 0)
-        self.assertEqual(worker.of("done")[0][2:], [f"{WHERE:016x}", str(count), "complete"])
-        found = worker.finds("j")
-        self.assertEqual(sorted(found), sorted(wanted))
-        self.assertEqual(len(set(found)), len(found))
-        # The pair that was being prepared is prepared again.
-        if not any(words[1] == SEEDS["b"][:16] for words in worker.of("prepared")):
-            worker.wait(lambda words: words[0] == "prepared" and words[1] == SEEDS["b"][:16])
-        worker.quit()
+        self.killed(5, prepare_next=True)
 
     def test_a_kill_of_the_front_leaves_no_orphan(self):
         pack = self.pack("a")
