@@ -10,7 +10,7 @@ const std::vector<CommandSpec>& commands() {
       pack_verify_command(),   pack_sign_command(),     pack_keygen_command(),     shard_store_command(),
       shard_plan_command(),    shard_check_command(),   shard_show_command(),      shard_rebudget_command(),
       shard_receipt_command(), shard_profile_command(), shard_top_command(),       shard_sweep_command(),
-      shard_fit_command(),     run_command(),           quarantine_list_command(), quarantine_clear_command(),
+      shard_fit_command(),     run_command(), agent_command(), agent_check_command(), agent_status_command(), agent_demo_command(),           quarantine_list_command(), quarantine_clear_command(),
       completion_command(),    version_command(),       shard_job_command(),       trial_command(),
       help_pages_command(),    knobs_page_command(),
   };
