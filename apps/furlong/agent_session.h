@@ -1,5 +1,6 @@
 #pragma once
-// What the agent's commands share: the configuration with its defaults, the hub's client, the log on standard error.
+// What the agent's commands share: the configuration with its defaults, the hub's client, the log on standard
+// error.
 
 #include <filesystem>
 #include <functional>
@@ -17,8 +18,8 @@ namespace furlong::app {
 
 /// --config FILE.
 OptionSpec agent_config_option();
-/// The configuration of that file. An absent `furlong` is this program; relative paths in it are relative to the
-/// file's folder. `invalid` when the option or the file is missing.
+/// The configuration of that file. An absent `furlong` is this program; relative paths in it are relative to
+/// the file's folder. `invalid` when the option or the file is missing.
 Result<fleet::AgentConfig> read_agent_config(const Arguments& arguments);
 
 /// "12:00:01 info: text" on standard error, one line at a time.

@@ -177,6 +177,7 @@ Status Race::describe_all() {
     if (!entrant.in()) continue;
     const Status described = describe(instance_, entrant, cases);
     if (described) {
+      entrant.outcome->key = entrant.key;
       entrant.outcome->memory_bytes = buffer_bytes(instance_, entrant.point, *timed);
       entrant.outcome->block_threads = block_threads(entrant.pipelines[0]);
       continue;

@@ -65,6 +65,7 @@ enum class Exit { none, compile, trial, gate, launch, eliminated, quarantined, d
 struct VariantOutcome {
   std::string name;
   lattice::Point point;
+  std::string key;           ///< QuarantineKey::source; empty: out before it was known
   Exit exit = Exit::none;    ///< why it is out; none: still in at the end
   std::string why;           ///< one sentence
   std::string same_code_as;  ///< another variant with identical machine code, timed once

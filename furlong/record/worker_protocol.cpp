@@ -153,6 +153,8 @@ Result<WorkerEvent> parse_swap(EventWords& words) {
   FURLONG_TRY(event.variant, words.named("the variant"));
   FURLONG_CHECK(words.word("chunks"));
   FURLONG_TRY(event.gap_chunks, words.ms("the gap in chunks"));
+  FURLONG_CHECK(words.word("late"));
+  FURLONG_TRY(event.late_ms, words.ms("milliseconds since the job came"));
   while (words.more())
     if (words.next() == "prepared") event.prepared = true;
   return event;
@@ -279,8 +281,9 @@ std::string print(const WorkerEvent& event) {
             return fmt::format("found {} {} {}", escaped(e.job), hex(e.nonce), hex(e.hash));
           },
           [](const SwapEvent& e) {
-            return fmt::format("swap {} {} day {} variant {} chunks {}{}", e.epoch, ms_text(e.gap_ms), e.day,
-                               escaped(e.variant), ms_text(e.gap_chunks), e.prepared ? " prepared" : "");
+            return fmt::format("swap {} {} day {} variant {} chunks {} late {}{}", e.epoch, ms_text(e.gap_ms),
+                               e.day, escaped(e.variant), ms_text(e.gap_chunks), ms_text(e.late_ms),
+                               e.prepared ? " prepared" : "");
           },
           [](const DoneEvent& e) {
             return fmt::format("done {} {} {} {}", escaped(e.job), hex(e.start), e.hashes,

@@ -107,7 +107,8 @@ struct SwapEvent {
   std::int64_t day = 0;
   std::string variant;
   double gap_chunks = 0;  ///< the same in chunks of the new pair
-  bool prepared = false;  ///< it was all ready before the boundary
+  bool prepared = false;  ///< it was all ready before the job came
+  double late_ms = 0;     ///< from the job command to the first chunk of the new pair
   bool operator==(const SwapEvent&) const = default;
 };
 /// A job has ended: its range is done, or another took its place.

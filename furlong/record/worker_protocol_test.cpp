@@ -46,7 +46,7 @@ TEST(WorkerProtocol, EventsOfAnyContentComeBack) {
         RecordEvent{R"({"a":1})"},
         RateEvent{pair, any_name(random), 12.5, random.next(), any_name(random), random.next(), 300.5},
         FoundEvent{any_name(random), random.next(), random.next()},
-        SwapEvent{pair.epoch, ms, 3, any_name(random), 0.25, i % 2 == 0},
+        SwapEvent{pair.epoch, ms, 3, any_name(random), 0.25, i % 2 == 0, ms},
         DoneEvent{any_name(random), random.next(), random.next(), i % 2 == 0},
         LostEvent{pair, ms, ms, ms},
         RevertedEvent{pair, any_name(random), any_name(random)},

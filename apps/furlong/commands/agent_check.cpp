@@ -47,7 +47,8 @@ void check_program(const char* what, const std::string& program, Report& report)
   if (program.find('/') == std::string::npos) {
     places.clear();
     const char* path = std::getenv("PATH");
-    for (const std::string& folder : split(path == nullptr ? "" : path, ':')) places.push_back(folder + "/" + program);
+    for (const std::string& folder : split(path == nullptr ? "" : path, ':'))
+      places.push_back(folder + "/" + program);
   }
   for (const std::string& place : places)
     if (access(place.c_str(), X_OK) == 0 && !fs::is_directory(place)) return report.good(what, place);
@@ -67,10 +68,12 @@ void check_devices(const fleet::AgentConfig& config, Report& report) {
 
 void check_schedule(const fleet::ScheduleConfig& schedule, Report& report) {
   if (schedule.kind == fleet::ScheduleConfig::Kind::command) {
-    report.good("schedule", fmt::format("by the command `{}`, lead {} units", join(schedule.command, " "), schedule.lead));
+    report.good("schedule", fmt::format("by the command `{}`, lead {} units", join(schedule.command, " "),
+                                        schedule.lead));
     return check_program("schedule", schedule.command.front(), report);
   }
-  report.good("schedule", fmt::format("by the clock: epochs of {} s, prepared {} s ahead", schedule.epoch_s, schedule.lead));
+  report.good("schedule", fmt::format("by the clock: epochs of {} s, prepared {} s ahead", schedule.epoch_s,
+                                      schedule.lead));
 }
 
 void check_file(const char* what, const fs::path& file, Report& report) {
@@ -114,8 +117,12 @@ Result<int> run(const Arguments& arguments) {
 
 CommandSpec agent_check_command() {
   return {.name = "agent check",
-          .summary = "Read the agent's configuration, look whether all that it names is there, and print what would run.",
-          .description = "Changes nothing and starts no worker. Exit code 0: it would run; 2: there is a fault, which is named.",
+          .summary =
+              "Read the agent's configuration, look whether all that it names is there, and print what would "
+              "run.",
+          .description =
+              "Changes nothing and starts no worker. Exit code 0: it would run; 2: there is a fault, which "
+              "is named.",
           .positionals = {},
           .options = {agent_config_option()},
           .examples = {{"furlong agent check --config agent.toml", ""}},

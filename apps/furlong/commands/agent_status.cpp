@@ -21,7 +21,8 @@ Result<int> run(const Arguments& arguments) {
   const fs::path file = fleet::agent_status_file(data);
   const auto text = system_files().read(file, 16u << 20);
   if (!text && text.error().code() == Code::unavailable) {
-    print_err(fmt::format("furlong: {}: no agent {} here\n", data.string(), runs ? "has told its state yet" : "has run"));
+    print_err(fmt::format("furlong: {}: no agent {} here\n", data.string(),
+                          runs ? "has told its state yet" : "has run"));
     return exit_failed;
   }
   if (!text) return text.error();
@@ -31,10 +32,12 @@ Result<int> run(const Arguments& arguments) {
   } else {
     print_out(runs ? fmt::format("agent {}, process {}, since {}; told at {}\n\n", status.version, status.pid,
                                  status.started, status.written)
-                   : fmt::format("NO AGENT RUNS in {}; this was its state at {}\n\n", data.string(), status.written));
+                   : fmt::format("NO AGENT RUNS in {}; this was its state at {}\n\n", data.string(),
+                                 status.written));
     print_out(fleet::status_text(status));
   }
-  if (!runs && arguments.flag("--json")) print_err(fmt::format("furlong: no agent runs in {}\n", data.string()));
+  if (!runs && arguments.flag("--json"))
+    print_err(fmt::format("furlong: no agent runs in {}\n", data.string()));
   return runs ? exit_ok : exit_failed;
 }
 
@@ -42,9 +45,12 @@ Result<int> run(const Arguments& arguments) {
 
 CommandSpec agent_status_command() {
   return {.name = "agent status",
-          .summary = "What the agent of this machine does: per device variant, rate, last race and swap, crashes; records and hub.",
+          .summary =
+              "What the agent of this machine does: per device variant, rate, last race and swap, crashes; "
+              "records and hub.",
           .description =
-              "Reads status.json of the data folder, which the agent writes every 2 s. Exit code 3 when no agent runs "
+              "Reads status.json of the data folder, which the agent writes every 2 s. Exit code 3 when no "
+              "agent runs "
               "there; what is shown is then its last state, and said to be.",
           .positionals = {},
           .options = {agent_config_option(),
@@ -52,7 +58,9 @@ CommandSpec agent_status_command() {
                        .value_name = "DIR",
                        .help = "The data folder, in place of --config.",
                        .complete = "folder"},
-                      {.name = "--json", .value_name = "", .help = "The document itself (docs/formats/agent-status.md)."}},
+                      {.name = "--json",
+                       .value_name = "",
+                       .help = "The document itself (docs/formats/agent-status.md)."}},
           .examples = {{"furlong agent status --config agent.toml", ""},
                        {"furlong agent status --data /var/lib/furlong --json", ""}},
           .run = run};

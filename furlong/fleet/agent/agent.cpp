@@ -28,6 +28,7 @@ constexpr double ingest_every_s =
     5;  // also without a doorbell: a worker may have died between record and bell
 constexpr double quit_patience_s = 15;
 constexpr std::size_t problems_kept = 10;
+constexpr std::uintmax_t largest_records_file = 16u << 20;  // which is read whole at every record
 
 /// Waits that double from one to the other.
 class BackOff {
@@ -61,7 +62,12 @@ class RealAgent : public Agent, public WorkerSink {
         key_(key),
         devices_(std::move(devices)),
         packs_(config_, *with.processes, *with.files),
-        started_(iso_time(clock_.wall_us())) {
+        started_(iso_time(clock_.wall_us())),
+        // Machines that start in one millisecond, and one that starts twice in it, make different ids all the
+        // same.
+        ids_(load_le<std::uint64_t>(key_.public_key.bytes.data()) ^
+                 static_cast<std::uint64_t>(clock_.now_ns()) ^ with_.seed,
+             "records") {
     make_schedule();
     make_supervisors();
     if (config_.hub)
@@ -102,6 +108,7 @@ class RealAgent : public Agent, public WorkerSink {
   std::optional<WorkerPlan::Step> step_of(const std::optional<Turn>& turn, std::stop_token stop);
   void keep_records(std::stop_token stop);
   void ingest_all();
+  void begin_new_files();
   void keep_finds(std::stop_token stop);
   void keep_manifest(std::stop_token stop);
   void write_status(bool running);
@@ -117,6 +124,7 @@ class RealAgent : public Agent, public WorkerSink {
   const std::vector<DeviceInfo> devices_;
   Packs packs_;
   const std::string started_;
+  Random ids_;
   std::unique_ptr<Schedule> schedule_;
   ChainSchedule* chain_ = nullptr;  // schedule_, when it follows a command
   std::vector<std::unique_ptr<Supervisor>> supervisors_;
@@ -313,7 +321,7 @@ void RealAgent::ingest_all() {
   static thread_local Random random(with_.seed ^ static_cast<std::uint64_t>(clock_.wall_us()), "records");
   for (const DeviceInfo& device : devices_) {
     const RecordOrigin origin{.machine = key_.public_key.id(), .slot = device.slot, .agent = with_.version};
-    const auto done = ingest(*with_.files, *spool_, records_file(config_, device), origin, clock_, random);
+    const auto done = ingest(*with_.files, *spool_, records_file(config_, device), origin, clock_, ids_);
     const std::string what = "records of " + device.address;
     if (!done) {
       problem(fmt::format("{} wait in their file: {}", what, done.error().text()));
@@ -329,6 +337,19 @@ void RealAgent::ingest_all() {
                     config_.spool_mib));
   if (!full && spool_full_) problem_over("the spool is full");
   spool_full_ = full;
+}
+
+void RealAgent::begin_new_files() {
+  // Only while no worker writes, and only what is in the spool to the last byte.
+  if (!config_.hub) return;
+  for (const DeviceInfo& device : devices_) {
+    const fs::path file = records_file(config_, device);
+    std::error_code none;
+    if (fs::file_size(file, none) < largest_records_file || none) continue;
+    const auto taken = is_ingested(*with_.files, *spool_, file);
+    if (!taken || !*taken) continue;
+    if (const Status removed = with_.files->remove(file); !removed) problem(removed.error().text());
+  }
 }
 
 void RealAgent::keep_records(std::stop_token stop) {
@@ -418,6 +439,8 @@ void RealAgent::write_status(bool running) {
 }
 
 Status RealAgent::run(std::stop_token stop) {
+  ingest_all();
+  begin_new_files();
   std::stop_source others;  // workers end first, so that their last words are heard
   {
     std::vector<std::jthread> workers, services;

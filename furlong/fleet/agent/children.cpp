@@ -108,7 +108,8 @@ std::vector<std::string> worker_command(const AgentConfig& config, const DeviceI
                                 "--records",
                                 records_file(config, device).string(),
                                 "--packs",
-                                (config.data / "packs").string()};
+                                (config.data / "packs").string(),
+                                "--allow-unsigned"};
   const auto add = [&](const char* option, const std::string& value) {
     argv.emplace_back(option);
     argv.push_back(value);
@@ -125,11 +126,7 @@ std::vector<std::string> worker_command(const AgentConfig& config, const DeviceI
 }
 
 Result<std::filesystem::path> Packs::ensure(const Turn& turn, std::stop_token stop) {
-  if (!turn.pack.empty()) {
-    if (!files_.exists(turn.pack))
-      return fail(Code::unavailable, "the schedule's pack {} is not there", turn.pack);
-    return std::filesystem::path(turn.pack);
-  }
+  if (!turn.pack.empty()) return foreign_pack(turn.pack, stop);
   const std::string name = pair_name(turn.pair());
   const std::filesystem::path pack = folder() / name;
   if (made_.contains(name) && files_.exists(pack)) return pack;
@@ -152,6 +149,20 @@ Result<std::filesystem::path> Packs::ensure(const Turn& turn, std::stop_token st
                 last_words(end));
   made_.insert(name);
   return pack;
+}
+
+Result<std::filesystem::path> Packs::foreign_pack(const std::string& pack, std::stop_token stop) {
+  if (verified_.contains(pack)) return std::filesystem::path(pack);
+  if (!files_.exists(pack)) return fail(Code::unavailable, "the schedule's pack {} is not there", pack);
+  // Workers are told to take unsigned packs, since those that are made here have no signature. This one was
+  // not made here, and a pack is code.
+  ProcessRequest request{.argv = {config_.furlong.string(), "pack", "verify", pack}};
+  if (!config_.schedule.allow_unsigned) request.argv.emplace_back("--signature");
+  FURLONG_TRY(const ProcessEnd end, processes_.run(request, pack_timeout_s, stop));
+  if (end.signal != 0 || end.exit_code != 0)
+    return fail(Code::denied, "the schedule's pack {}: {}", pack, last_words(end));
+  verified_.insert(pack);
+  return std::filesystem::path(pack);
 }
 
 Status Packs::keep_only(const std::vector<record::Pair>& pairs) {

@@ -41,16 +41,20 @@ class Packs {
  public:
   Packs(const AgentConfig& config, Processes& processes, Files& files)
       : config_(config), processes_(processes), files_(files) {}
-  /// The folder of the turn's pack, which is made where it is not there yet.
+  /// The folder of the turn's pack, which is made where it is not there yet; one that the schedule names
+  /// must carry a trusted signature (`denied`), unless the configuration allows another.
   Result<std::filesystem::path> ensure(const Turn& turn, std::stop_token stop);
   /// Removes all but these.
   Status keep_only(const std::vector<record::Pair>& pairs);
   std::filesystem::path folder() const { return config_.data / "packs"; }
 
  private:
+  Result<std::filesystem::path> foreign_pack(const std::string& pack, std::stop_token stop);
+
   const AgentConfig& config_;
   Processes& processes_;
   Files& files_;
+  std::set<std::string> verified_;
   std::set<std::string> made_;  ///< by this object: what an earlier process left may be half a pack
 };
 

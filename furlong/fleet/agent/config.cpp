@@ -36,6 +36,7 @@ Status read_schedule(const TomlNode& node, const std::string& file, ScheduleConf
     if (schedule.command.empty())
       table.wrong("command", "kind = \"command\" needs the command as an array of words");
     table.integer("lead", schedule.lead, 0, INT64_MAX / 2);
+    table.boolean("allow_unsigned", schedule.allow_unsigned);
     return table.strict();
   }
   table.integer("epoch_s", schedule.epoch_s, 2, most_seconds);

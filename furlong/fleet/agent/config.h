@@ -30,6 +30,7 @@ struct ScheduleConfig {
   std::int64_t lead = 600;
   std::string seed;                  ///< any text; machines with the same one work on the same programs
   std::vector<std::string> command;  ///< prints one JSON line per change
+  bool allow_unsigned = false;       ///< the command may name packs without a trusted signature
   bool operator==(const ScheduleConfig&) const = default;
 };
 
