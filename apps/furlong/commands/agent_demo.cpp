@@ -163,7 +163,8 @@ Result<fleet::AgentConfig> demo_config(const Arguments& arguments, const std::fi
   if (arguments.given("--worker")) config.furlong = arguments.value("--worker");
   FURLONG_TRY(const fleet::DeviceInfo device, best_device(config, arguments.value("--device")));
   config.devices = {{.address = device.address}};
-  FURLONG_TRY(config.schedule.epoch_s, arguments.integer("--epoch-s", 20, 2, 86'400));
+  FURLONG_TRY(config.schedule.epoch_s,
+              arguments.integer("--epoch-s", device.is_host_cpu ? 60 : 20, 2, 86'400));
   config.schedule.lead = std::max<std::int64_t>(1, config.schedule.epoch_s * 3 / 4);
   config.schedule.seed = "furlong agent demo";
   config.work.geometry = "small";
@@ -220,17 +221,21 @@ CommandSpec agent_demo_command() {
           "swap with "
           "its gap, and the finds, every one verified. Ctrl-C ends it and leaves nothing behind.",
       .positionals = {},
-      .options =
-          {{.name = "--device",
-            .value_name = "D",
-            .help = "Default: the first card, else the first device (furlong devices).",
-            .complete = "device"},
-           {.name = "--epoch-s", .value_name = "N", .help = "Length of an epoch in seconds. Default 20."},
-           {.name = "--epochs", .value_name = "N", .help = "End after so many boundaries. Default: run on."},
-           {.name = "--worker",
-            .value_name = "FILE",
-            .help = "The furlong program to start as worker, in place of this one.",
-            .complete = "file"}},
+      .options = {{.name = "--device",
+                   .value_name = "D",
+                   .help = "Default: the first card, else the first device (furlong devices).",
+                   .complete = "device"},
+                  {.name = "--epoch-s",
+                   .value_name = "N",
+                   .help = "Length of an epoch in seconds. Default 20; 60 on the host's processor, where the "
+                           "race and the work share it."},
+                  {.name = "--epochs",
+                   .value_name = "N",
+                   .help = "End after so many boundaries. Default: run on."},
+                  {.name = "--worker",
+                   .value_name = "FILE",
+                   .help = "The furlong program to start as worker, in place of this one.",
+                   .complete = "file"}},
       .examples = {{"furlong agent demo", ""},
                    {"furlong agent demo --device cuda:0 --epoch-s 30 --epochs 3", ""}},
       .run = run};

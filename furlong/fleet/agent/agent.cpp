@@ -165,6 +165,8 @@ void RealAgent::make_supervisors() {
     WorkerSetup setup{.device = device, .argv = worker_command(config_, device)};
     setup.environment = {{"FURLONG_TUNING_FILE", (config_.data / "tuning.json").string()}};
     setup.hang_s = config_.hang_s;
+    if (config_.schedule.kind == ScheduleConfig::Kind::clock)
+      setup.patience_s = std::min(setup.patience_s, static_cast<double>(config_.schedule.lead) / 3);
     setup.target = config_.work.target;
     const auto at =
         static_cast<std::uint64_t>(std::find(slots.begin(), slots.end(), device.slot) - slots.begin());

@@ -89,6 +89,7 @@ Status read_hub(const TomlNode& node, const std::string& file, HubConfig& hub) {
   if (!hub.enrol_token.empty() && !hub.enrol_token_file.empty())
     table.wrong("enrol_token_file", "there is enrol_token already: one of the two");
   path(table, "ca_file", hub.ca_file);
+  table.number("retry_most_s", hub.retry_most_s, 1, 86'400);
   table.integer("manifest_every_s", hub.manifest_every_s, 10, 86'400);
   return table.strict();
 }

@@ -56,6 +56,7 @@ struct HubConfig {
   std::filesystem::path enrol_token_file;
   std::filesystem::path ca_file;  ///< empty: the system's
   std::int64_t manifest_every_s = 300;
+  double retry_most_s = 300;  ///< the longest wait between two attempts to deliver
   bool operator==(const HubConfig&) const = default;
 };
 

@@ -14,7 +14,6 @@ namespace {
 constexpr std::size_t usual_records = 200;
 constexpr std::size_t most_batch_bytes = 4u << 20;
 constexpr double first_retry_s = 1;
-constexpr double longest_retry_s = 300;
 constexpr double denied_retry_s = 600;
 constexpr double longest_wish_s = 3600;
 constexpr double idle_s = 5;
@@ -160,7 +159,7 @@ double Delivery::failed(const Error& error) {
   const std::scoped_lock lock(mutex_);
   ++state_.failures;
   const double doubled = first_retry_s * std::pow(2.0, std::min(state_.failures - 1, 20));
-  double wait_s = slow_down_ ? denied_retry_s : std::min(doubled, longest_retry_s);
+  double wait_s = slow_down_ ? denied_retry_s : std::min(doubled, hub_.retry_most_s);
   // Half of it at random: machines that lost one hub at one moment do not all come back at one.
   wait_s *= 0.5 + 0.5 * random_.uniform();
   wait_s = std::max(wait_s, retry_after_s_);

@@ -46,7 +46,7 @@ std::string card_words(std::string_view label) {
 std::string race_summary(const record::RaceRecord& record) {
   const std::string unit = record.unit.empty() ? "MH/s" : record.unit;
   std::string text = card_words(record.card) + " kernel race: ";
-  if (record.winner.empty()) return text + "no variant passed its gate";
+  if (record.winner.empty()) return text + "no winner";
   text += record.winner;
   if (record.rate) text += fmt::format(" at {:.1f} {}", *record.rate, unit);
   std::string gain = record.winner == "base" ? "nothing beat base" : "";
@@ -108,6 +108,7 @@ void Supervisor::start() {
   ready_ = false;
   asked_.clear();
   jobs_.clear();
+  next_since_ns_ = started_ns_;
   if (!child) {
     ProcessEnd end;
     return ended(end, child.error().text());
@@ -180,8 +181,8 @@ void Supervisor::reconcile_job(const WorkerPlan::Step& step) {
     const Job& job = jobs_.back();
     if (!job.refused || seconds(now_ns - job.sent_ns) < job_again_s) return;
   }
-  // After a start its own preparation comes first, so that the job's pair is known.
-  if (jobs_.empty() && wants_prepare(step.pair)) send_prepare(step);
+  // First, so that the job's pair is known; what is in hand goes on until its base is ready.
+  if (wants_prepare(step.pair)) send_prepare(step);
   if (child_) send_job(step);
 }
 
@@ -198,14 +199,29 @@ void Supervisor::reconcile_prepare(const WorkerPlan& plan) {
     return (plan.current && plan.current->pair == pair) || (plan.next && plan.next->pair == pair);
   };
   std::erase_if(asked_, [&](const Asked& each) { return !planned(each.pair); });
-  // One at a time: another would take the place of the one that runs.
-  if (std::any_of(asked_.begin(), asked_.end(),
-                  [](const Asked& each) { return each.state == Asked::State::running; }))
+  const auto running = std::find_if(asked_.begin(), asked_.end(),
+                                    [](const Asked& each) { return each.state == Asked::State::running; });
+  const std::int64_t now_ns = clock_.now_ns();
+  if (!plan.next) next_since_ns_ = now_ns;
+  if (plan.next && asks_for(plan.next->pair)) {
+    // Wanted already. A retry is all that is left to do.
+    if (running == asked_.end() && wants_prepare(plan.next->pair)) send_prepare(*plan.next);
     return;
-  if (plan.current && wants_prepare(plan.current->pair))
+  }
+  if (plan.next) {
+    // One at a time: the next pair's prepare would take the place of the one that runs, and a job that waits
+    // for that would be refused. Its race alone may go on for some time.
+    const bool served = !plan.current || (!jobs_.empty() && jobs_.back().confirmed);
+    const bool patient = running != asked_.end() && seconds(now_ns - next_since_ns_) < setup_.patience_s;
+    if (served && !patient) send_prepare(*plan.next);
+    return;
+  }
+  if (plan.current && running == asked_.end() && wants_prepare(plan.current->pair))
     send_prepare(*plan.current);
-  else if (plan.next && wants_prepare(plan.next->pair))
-    send_prepare(*plan.next);
+}
+
+bool Supervisor::asks_for(const Pair& pair) const {
+  return std::any_of(asked_.begin(), asked_.end(), [&](const Asked& each) { return each.pair == pair; });
 }
 
 void Supervisor::send_prepare(const WorkerPlan::Step& step) {

@@ -26,6 +26,7 @@ struct WorkerSetup {
   std::vector<std::string> argv;  ///< the worker's command line
   std::vector<std::pair<std::string, std::string>> environment;
   double hang_s = 120;
+  double patience_s = 60;  ///< how long the next pair's preparation waits for the race of the current one
   std::uint64_t target = 0;
   std::uint64_t nonce_first = 0;
   std::uint64_t nonce_count = 0;  ///< 0: all 2^64
@@ -100,6 +101,7 @@ class Supervisor {
   void reconcile_job(const WorkerPlan::Step& step);
   void reconcile_prepare(const WorkerPlan& plan);
   bool wants_prepare(const record::Pair& pair);
+  bool asks_for(const record::Pair& pair) const;
   void send_prepare(const WorkerPlan::Step& step);
   void send_job(const WorkerPlan::Step& step);
   void send(const record::WorkerCommand& command);
@@ -142,7 +144,8 @@ class Supervisor {
   std::int64_t heard_ns_ = 0;  ///< of the last event
   std::int64_t pinged_ns_ = 0;
   std::int64_t next_start_ns_ = 0;
-  int quick_crashes_ = 0;  ///< in a row, for the back-off
+  std::int64_t next_since_ns_ = 0;  ///< since when there is a next pair
+  int quick_crashes_ = 0;           ///< in a row, for the back-off
   int job_number_ = 0;
   std::vector<Asked> asked_;
   std::vector<Find> unsaved_finds_;

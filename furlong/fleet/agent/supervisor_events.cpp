@@ -173,15 +173,19 @@ void Supervisor::on(const record::NoteEvent& event) { say(LogLevel::info, foreig
 void Supervisor::on(const record::ErrorEvent& event) {
   const std::string text = fmt::format("{}: {}", code_name(event.code), foreign(event.message));
   say(LogLevel::warning, text);
-  // It does not say of which command it speaks: what is not known to have gone well is tried again, later. A
-  // prepare that goes on all the same answers the second command as well.
-  for (Asked& each : asked_) {
-    if (each.state != Asked::State::running) continue;
-    each.state = Asked::State::failed;
-    each.at_ns = clock_.now_ns();
-    ++each.failures;
+  // A job that was refused is named first in the message; what is left is the prepare in hand. Both are tried
+  // again, later: one that goes on all the same answers the second command as well.
+  if (event.message.starts_with("job ")) {
+    const bool in_hand = !jobs_.empty() && event.message.starts_with("job " + jobs_.back().name + ":");
+    if (in_hand && !jobs_.back().confirmed) jobs_.back().refused = true;
+  } else {
+    for (Asked& each : asked_) {
+      if (each.state != Asked::State::running) continue;
+      each.state = Asked::State::failed;
+      each.at_ns = clock_.now_ns();
+      ++each.failures;
+    }
   }
-  if (!jobs_.empty() && !jobs_.back().confirmed) jobs_.back().refused = true;
   const std::scoped_lock lock(mutex_);
   view_.last_error = text;
 }
