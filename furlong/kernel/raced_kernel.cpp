@@ -79,6 +79,10 @@ class Maker {
     if (context_.clock == nullptr) context_.clock = &system_clock();
   }
 
+  ~Maker() { give_up_module(); }
+  Maker(const Maker&) = delete;
+  Maker& operator=(const Maker&) = delete;
+
   Result<RacedKernel> make() {
     FURLONG_TRY(points_, raced_.select(options_.variants, options_.allow));
     FURLONG_TRY(program::Instance serving, with_problem(raced_, options_.serve));
@@ -148,13 +152,13 @@ class Maker {
     }
     Status ready;
     if (options_.gate_again) ready = gate(*point);
-    if (ready) ready = finish(*point);
+    if (ready) ready = finish(kernel_, *point);
     if (!ready) {
       const Code code = ready.error().code();
       // Stopped, or the device is gone: another race would fare no better.
       if (code == Code::timeout || code == Code::unavailable) return Error(ready.error());
       pass_over(ready.error().text());
-      kernel_.module_.reset();
+      give_up_module();
       return false;
     }
     kernel_.why_ = choice->why;
@@ -200,77 +204,131 @@ class Maker {
                 reasons.empty() ? "there is no other" : join(reasons, "; "));
   }
 
+  /// Takes hold of the device while it lives, where others use it too.
+  class Hold {
+   public:
+    explicit Hold(const race::Context& context) : context_(context) {
+      if (context_.acquire) context_.acquire();
+    }
+    ~Hold() {
+      if (context_.release) context_.release();
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    const race::Context& context_;
+  };
+
+  /// What a race leaves; it goes while nobody else uses the device, as unloading a module is a use of it.
+  class Left {
+   public:
+    explicit Left(const race::Context& context) : context_(context) {}
+    ~Left() {
+      const Hold hold(context_);
+      kept = {};
+    }
+    Left(const Left&) = delete;
+    Left& operator=(const Left&) = delete;
+    /// The modules stay.
+    void drop_buffers() {
+      const Hold hold(context_);
+      kept.buffers.reset();
+    }
+    /// The module of a variant becomes the kernel's, and the one that this had goes with the others.
+    void give(std::size_t variant, RacedKernel& kernel) {
+      if (variant < kept.modules.size() && kept.modules[variant])
+        std::swap(kernel.module_, kept.modules[variant]);
+    }
+
+    race::Kept kept;
+
+   private:
+    const race::Context& context_;
+  };
+
+  void give_up_module() {
+    if (!kernel_.module_) return;
+    const Hold hold(context_);
+    kernel_.module_.reset();
+  }
+
   Status from_race() {
     FURLONG_CHECK(check_memory());
-    race::Kept kept;
+    Left left(context_);
     race::Context context = context_;
-    context.kept = &kept;
+    context.kept = &left.kept;
+    context.ready = [&](std::size_t variant) {
+      if (variant == 0) tell_of_base(left.kept);
+      if (context_.ready) context_.ready(variant);
+    };
     auto outcome = race::run(raced_, points_, options_.race_options, context);
-    const bool ran = outcome.has_value();
-    release(kept);
-    if (!ran) return std::move(outcome).error();
+    left.drop_buffers();
+    if (!outcome) return std::move(outcome).error();
     FURLONG_TRY(const std::size_t chosen, choose(*outcome));
     const race::VariantOutcome& variant = outcome->variants[chosen];
-    if (chosen < kept.modules.size()) kernel_.module_ = kept.modules[chosen];
+    left.give(chosen, kernel_);
     // The race's winner passed a second gate; on another problem, or beaten by base, nobody did.
     if (!options_.serve.empty() || chosen != outcome->winner) FURLONG_CHECK(gate(variant.point));
-    FURLONG_CHECK(finish(variant.point));
+    FURLONG_CHECK(finish(kernel_, variant.point));
     for (const std::string& note : outcome->notes) kernel_.notes_.push_back(note);
     kernel_.why_ = chosen == outcome->winner
                        ? outcome->sentence
                        : fmt::format("{} is the best of those that may be chosen, {:+.1f}% to base",
                                      variant.name, 100 * variant.gain);
     kernel_.evidence_ = race::make_record(raced_, *outcome);
-    keep(*outcome, variant.point);
+    if (options_.keep) keep(*outcome, variant.point);
     return {};
+  }
+
+  /// On the race's thread, between two holds.
+  void tell_of_base(const race::Kept& kept) {
+    if (!options_.base_ready || !options_.base_may_win || !options_.serve.empty()) return;
+    RacedKernel base;
+    base.module_ = kept.modules[0];
+    base.why_ = "base passed its gate, and the race goes on";
+    base.file_ = kernel_.file_;
+    // What does not fit the launches ends the race's choice in the same way, with its Error.
+    if (finish(base, points_[0])) options_.base_ready(base);
   }
 
   /// Gates the variant, and base before it, on the problem of the launches.
   Status gate(const lattice::Point& point) {
     std::vector<lattice::Point> pair{raced_.lattice().base()};
     if (point != pair[0]) pair.push_back(point);
-    race::Kept kept;
+    Left left(context_);
     race::Context context = context_;
-    context.kept = &kept;
+    context.kept = &left.kept;
     context.ready = {};
     auto outcome = race::check(*serving_, pair, pair.size(), options_.race_options, context);
-    release(kept);
     if (!outcome) return std::move(outcome).error();
     const race::VariantOutcome& checked = outcome->variants.back();
     if (checked.exit != race::Exit::none && checked.exit != race::Exit::duplicate)
       return fail(Code::mismatch, "{} failed when it was gated again: {}", checked.name, checked.why);
-    if (kept.modules.size() == pair.size() && kept.modules.back()) kernel_.module_ = kept.modules.back();
+    left.give(pair.size() - 1, kernel_);
     return {};
   }
 
-  /// The buffers of a race go; its modules stay.
-  void release(race::Kept& kept) const {
-    if (!kept.buffers) return;
-    if (context_.acquire) context_.acquire();
-    kept.buffers.reset();
-    if (context_.release) context_.release();
-  }
-
   /// Plan, launches and module of the point.
-  Status finish(const lattice::Point& point) {
+  Status finish(RacedKernel& kernel, const lattice::Point& point) {
     const lattice::Point points[] = {point};
-    FURLONG_TRY(kernel_.sizes_, serving_->timed_sizes(points));
-    FURLONG_TRY(kernel_.plan_, serving_->plan(point));
-    FURLONG_TRY(kernel_.launches_, serving_->launches(point, kernel_.sizes_));
+    FURLONG_TRY(kernel.sizes_, serving_->timed_sizes(points));
+    FURLONG_TRY(kernel.plan_, serving_->plan(point));
+    FURLONG_TRY(kernel.launches_, serving_->launches(point, kernel.sizes_));
     FURLONG_TRY(const program::VariantPlan raced, raced_.plan(point));
-    if (raced.source_hash != kernel_.plan_.source_hash)
+    if (raced.source_hash != kernel.plan_.source_hash)
       return fail(Code::invalid,
                   "{} has another text for the problem of its launches ({}) than for the raced one ({})",
-                  kernel_.plan_.name, problem_text(*serving_), problem_text(raced_));
-    if (!kernel_.module_) {
-      const std::uint64_t shared = race::most_shared_bytes(kernel_.launches_);
-      FURLONG_TRY(kernel_.module_,
-                  device_.compile(race::compile_request(*serving_, kernel_.plan_, shared), context_.stop));
+                  kernel.plan_.name, problem_text(*serving_), problem_text(raced_));
+    if (!kernel.module_) {
+      const std::uint64_t shared = race::most_shared_bytes(kernel.launches_);
+      FURLONG_TRY(kernel.module_,
+                  device_.compile(race::compile_request(*serving_, kernel.plan_, shared), context_.stop));
     }
-    kernel_.device_ = &device_;
-    kernel_.instance_ = serving_;
-    for (const std::string& note : kernel_.plan_.notes)
-      kernel_.notes_.push_back(fmt::format("{}: {}", kernel_.plan_.name, note));
+    kernel.device_ = &device_;
+    kernel.instance_ = serving_;
+    for (const std::string& note : kernel.plan_.notes)
+      kernel.notes_.push_back(fmt::format("{}: {}", kernel.plan_.name, note));
     return {};
   }
 

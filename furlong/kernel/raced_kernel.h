@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,8 @@
 
 namespace furlong::kernel {
 
+class RacedKernel;
+
 struct Options {
   std::string variants = "catalogue";  ///< to race, as Instance::select reads them
   std::vector<std::string> allow;      ///< knobs whose lossy and restricted values may be raced
@@ -38,11 +41,19 @@ struct Options {
   /// variant that hangs or traps takes the process with it.
   race::Context context;
   bool use_kept = true;  ///< false: race now, and keep the new choice
+  /// False: the choice is not kept, as for texts that never come again, whose choices would only fill the
+  /// folder.
+  bool keep = true;
   /// A kept choice passes the gate once more before it is given out. That gate has no budget: it takes what
   /// base and the choice take, and ends early by the context's stop alone.
   bool gate_again = true;
   std::filesystem::path folder;  ///< of kept choices; empty: cache_folder()/kernels
   Files* files = nullptr;        ///< null: the system's
+  /// Told of base once a race has gated it, before the others are gated and timed: it may serve meanwhile.
+  /// Called on the caller's thread while the device is not held, where base may win and `serve` is empty.
+  /// Null: nobody asks. What is copied of it is the caller's, and must be given up while nobody else uses the
+  /// device.
+  std::function<void(const RacedKernel&)> base_ready;
 };
 
 /// An argument that the chosen variant's launches read or write.
@@ -165,7 +176,9 @@ class RacedKernel {
 /// Errors: those of Instance::select and race::run; `exhausted` where the race's buffers are larger than the
 /// device; `mismatch` where the choice fails its gate on the problem of the launches, or base_may_win is
 /// false and nobody else passed; `timeout` where base_may_win is false and the budget ended before anybody
-/// else was timed. On the device's thread.
+/// else was timed. On the device's thread; where the context has acquire and release, on any thread beside
+/// others that use the device between the same two: all that is done on it here, but compiling, is between
+/// them.
 Result<RacedKernel> raced_kernel(device::Device& device, const program::Instance& instance,
                                  const Options& options = {});
 

@@ -8,6 +8,7 @@
 #include "furlong/base/log.h"
 #include "furlong/kernel/internal/choice.h"
 #include "furlong/race/internal/testing.h"
+#include "furlong/race/internal/watched.h"
 
 namespace furlong::kernel {
 namespace {
@@ -342,6 +343,97 @@ TEST_F(RacedKernelTest, TheDeviceIsHeldForWhatUsesIt) {
   kernel();
   EXPECT_EQ(held, 0);
   EXPECT_GT(calls, 10);
+}
+
+/// Starts over one cache on a device whose uses are watched: all but compiling is done while it is held.
+class HeldKernelTest : public RacedKernelTest {
+ protected:
+  HeldKernelTest() {
+    options_.context.acquire = [this] { watch_.taken(); };
+    options_.context.release = [this] { watch_.left(); };
+  }
+  ~HeldKernelTest() override {
+    EXPECT_EQ(watch_.strays(), 0) << watch_.last_stray();
+    EXPECT_GT(watch_.uses(), 0);
+  }
+  /// The code of the Error, or nothing. No module and no buffer is left when the kernel went.
+  std::optional<Code> start(std::function<void(const RacedKernel&)> use = {}) {
+    stage_ = std::make_unique<Stage>();
+    stage_->sim.timing.gain = gain_;
+    stage_->sim.faults = faults_;
+    stage_->tamper = tamper_;
+    stage_->open();
+    options_.context.clock = stage_->context.clock;
+    race::testing::Watched device(*stage_->device, watch_);
+    std::optional<Code> failed;
+    {
+      auto made = raced_kernel(device, *stage_->instance, options_);
+      if (!made) failed = made.error().code();
+      if (made && use) use(*made);
+      EXPECT_EQ(device.modules(), made ? 1 : 0);
+      watch_.taken();
+      if (made) {
+        const RacedKernel last = *std::move(made);
+      }
+      watch_.left();
+    }
+    EXPECT_EQ(device.modules(), 0);
+    EXPECT_EQ(stage_->device->memory().used_bytes, 0u);
+    return failed;
+  }
+  race::testing::Watch watch_;
+  std::vector<device::SimFaultPlan> faults_;
+};
+
+TEST_F(HeldKernelTest, ARaceAndThenItsChoice) {
+  EXPECT_EQ(start(), std::nullopt);
+  EXPECT_EQ(start([](const RacedKernel& kernel) { EXPECT_TRUE(kernel.from_cache()); }), std::nullopt);
+}
+
+TEST_F(HeldKernelTest, AGateOnAnotherProblem) {
+  options_.serve = {{"n", 1000}};
+  EXPECT_EQ(start(), std::nullopt);
+}
+
+TEST_F(HeldKernelTest, AKeptChoiceThatFailsAndIsRacedAgain) {
+  EXPECT_EQ(start(), std::nullopt);
+  tamper_["u2"] = [](const race::testing::Call& call) { call.y[0] ^= 1; };
+  EXPECT_EQ(start([](const RacedKernel& kernel) { EXPECT_NE(kernel.variant(), "u2"); }), std::nullopt);
+}
+
+TEST_F(HeldKernelTest, WhatFailsGivesUpEverythingToo) {
+  options_.base_may_win = false;
+  options_.variants = "u2";
+  tamper_["u2"] = [](const race::testing::Call& call) { call.y[0] ^= 1; };
+  EXPECT_EQ(start(), Code::mismatch);
+  tamper_.clear();
+  faults_ = {{"u2", device::SimFault::device_lost, 1}};
+  EXPECT_EQ(start(), Code::unavailable);
+}
+
+TEST_F(HeldKernelTest, BaseMayServeBeforeTheRaceIsOver) {
+  std::vector<std::string> told;
+  std::optional<RacedKernel> early;
+  options_.base_ready = [&](const RacedKernel& base) {
+    told.push_back(base.variant());
+    EXPECT_EQ(base.why(), "base passed its gate, and the race goes on");
+    EXPECT_EQ(base.launches().size(), 1u);
+    EXPECT_EQ(stage_->launches["u2"], 0) << "it was told too late";
+  };
+  EXPECT_EQ(start([](const RacedKernel& kernel) { EXPECT_EQ(kernel.variant(), "u2"); }), std::nullopt);
+  EXPECT_EQ(told, std::vector<std::string>{"base"});
+  // A kept choice needs no race, and where base is only the measure it cannot serve.
+  EXPECT_EQ(start(), std::nullopt);
+  options_.base_may_win = false;
+  EXPECT_EQ(start(), std::nullopt);
+  EXPECT_EQ(told.size(), 1u);
+}
+
+TEST_F(RacedKernelTest, AChoiceNeedNotBeKept) {
+  options_.keep = false;
+  EXPECT_FALSE(files_.exists(kernel().file()));
+  EXPECT_FALSE(kernel().from_cache());
+  EXPECT_EQ(warned_, "");
 }
 
 }  // namespace

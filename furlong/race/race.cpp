@@ -370,6 +370,7 @@ Status Race::aim() {
   for (Entrant& entrant : entrants_) {
     if (!entrant.in()) continue;
     FURLONG_TRY(entrant.timed, make_launches(instance_, entrant.point, *entrant.module, *buffers_, *timed));
+    const Hold hold(context_);
     for (const device::Launch& launch : entrant.timed.launches)
       if (const auto occupancy = context_.device->occupancy(launch))
         entrant.outcome->occupancy = std::min(*occupancy, entrant.outcome->occupancy.value_or(1));

@@ -189,7 +189,7 @@ struct Context {
   /// (NVIDIA's driver after an illegal access) can only be used again by another one.
   std::function<Result<device::Device*>()> reopen;
   /// A device that others use too is held between these calls only: for one gate of one variant or one window
-  /// at a time. Compiling needs no hold. Both or neither.
+  /// at a time. Compiling needs no hold; giving up what was made does. Both or neither.
   std::function<void()> acquire, release;
   /// Filled when not null; its buffers are used again when they fit, and its dataset when this program reads
   /// the same (the lottery's classes of one epoch, day and size).

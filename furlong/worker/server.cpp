@@ -24,11 +24,17 @@ using record::Pair;
 constexpr double kIdleWait_ms = 100;
 constexpr double kRecordRetry_ms = 5000;
 constexpr int kMostWrongOfBase = 3;
-constexpr double kServingLimit_s = 20;  // of one chunk, beside ten times what the last took
 
 struct Command {
   record::WorkerCommand what;
   double at_ms = 0;
+};
+
+/// A swap whose first chunk is under way.
+struct Swapping {
+  record::SwapEvent event;
+  double old_end_ms = 0;  // of the last chunk of the old pair; the job's arrival where nothing was in service
+  double job_ms = 0;
 };
 
 /// The job in hand.
@@ -67,6 +73,7 @@ struct Server::State {
   bool preparation_told = false;
   std::unique_ptr<Miner> miner, next_miner, retired;
   std::optional<Work> work;
+  std::optional<Swapping> swapping;
   std::optional<Command> waiting_job;       // for a pair that is being prepared
   std::map<std::string, std::string> keys;  // of the pair in service, for the quarantine
   LostWork lost;
@@ -112,6 +119,7 @@ struct Server::State {
 
   // Work.
   Status swap(const Command& job_command);
+  void tell_swap(double begin_ms);
   void swap_late(const Command& job_command);
   Status step();
   Status chunk();
@@ -328,7 +336,7 @@ Status Server::State::ready_next(const Serving& serving) {
   }
   Hand* hand = environment.hand ? environment.hand(serving.pair) : nullptr;
   if (hand != nullptr)
-    hand->take(static_cast<std::uint32_t>(race::Holding::variant), serving.variant, kServingLimit_s);
+    hand->take(static_cast<std::uint32_t>(race::Holding::variant), serving.variant, options.hang_s);
   const Status ran = next_miner->run(0, std::min<std::uint64_t>(next_miner->launch_nonces(), 1024), 0);
   if (hand != nullptr) hand->drop();
   if (!ran) next_miner.reset();
@@ -411,20 +419,25 @@ Status Server::State::swap(const Command& job_command) {
   begin_job(asked);
   rate_from_ms = now_ms();
   rate_hashes = hashes;
-  record::SwapEvent event;
-  event.epoch = asked.pair.epoch;
-  event.day = asked.pair.day;
-  event.variant = miner->serving().variant;
-  event.prepared = prepared;
-  const double begin_ms = now_ms();
+  swapping = Swapping{{}, working && old_end_ms > 0 ? old_end_ms : job_command.at_ms, job_command.at_ms};
+  swapping->event.epoch = asked.pair.epoch;
+  swapping->event.day = asked.pair.day;
+  swapping->event.variant = miner->serving().variant;
+  swapping->event.prepared = prepared;
   FURLONG_CHECK(chunk());
-  event.gap_ms =
-      working && old_end_ms > 0 ? std::max(begin_ms - old_end_ms, 0.0) : begin_ms - job_command.at_ms;
-  event.late_ms = std::max(begin_ms - job_command.at_ms, 0.0);
-  event.gap_chunks = last_took_ms > 0 ? event.gap_ms / std::max(last_took_ms, options.chunk_ms) : 0;
-  emit(event);
   retire();
   return {};
+}
+
+/// The first chunk of the new pair is done.
+void Server::State::tell_swap(double begin_ms) {
+  if (!swapping) return;
+  record::SwapEvent& event = swapping->event;
+  event.gap_ms = std::max(begin_ms - swapping->old_end_ms, 0.0);
+  event.late_ms = std::max(begin_ms - swapping->job_ms, 0.0);
+  event.gap_chunks = event.gap_ms / std::max(last_took_ms, options.chunk_ms);
+  emit(event);
+  swapping.reset();
 }
 
 /// Two datasets have no room: the old one goes first.
@@ -462,7 +475,7 @@ Status Server::State::run_chunk(std::uint64_t nonces, bool sampled) {
   Hand* hand = environment.hand ? environment.hand(miner->serving().pair) : nullptr;
   if (hand != nullptr)
     hand->take(static_cast<std::uint32_t>(race::Holding::variant), miner->serving().variant,
-               kServingLimit_s + 10e-3 * last_took_ms);
+               options.hang_s + 10e-3 * last_took_ms);
   Status ran = miner->run(work->next(), nonces, work->job.target);
   if (ran && sampled) ran = miner->sample(options.shadow_nonces, random);
   if (hand != nullptr) hand->drop();
@@ -478,6 +491,7 @@ Status Server::State::chunk() {
   const bool sampled = check_next_chunk || before_ms - last_shadow_ms >= 1e3 * options.shadow_every_s;
   FURLONG_CHECK_DOING(run_chunk(nonces, sampled), "{} in service", miner->serving().variant);
   const double end_ms = now_ms();
+  tell_swap(end_ms - last_took_ms);
   Result<std::vector<Find>> finds = miner->finds();
   Status right = finds ? Status() : Status(finds.error());
   if (right && sampled) right = miner->check();

@@ -32,8 +32,9 @@ struct Options {
   double rate_every_s = 10;
   double shadow_every_s = 1;
   int shadow_nonces = 4;
-  std::filesystem::path records;      ///< every race record is appended here before it is told; empty: not
-  std::filesystem::path packs;        ///< where a pair's pack may lie as <epoch>-<day>; empty: nowhere
+  double hang_s = 20;             ///< a chunk that takes longer, beside ten times the one before it, hangs
+  std::filesystem::path records;  ///< every race record is appended here before it is told; empty: not
+  std::filesystem::path packs;    ///< where a pair's pack may lie as <epoch>-<day>; empty: nowhere
   std::filesystem::path tuning_file;  ///< read at every prepare; empty: none
   bool allow_unsigned = false;        ///< serve packs without a trusted signature
   bool emulated = false;              ///< FURLONG_EMU: no race; base's text must be the pack's

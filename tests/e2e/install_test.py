@@ -79,6 +79,17 @@ class Install(unittest.TestCase):
         self.assertEqual(run.returncode, 4, run.stdout + run.stderr)
         self.assertIn("no CUDA card here: ", run.stderr)
 
+    def test_hot_swap_example_builds_and_swaps(self):
+        build = os.path.join(self.folder.name, "hot-swap")
+        environment = {**os.environ, "FURLONG_CACHE_DIR": os.path.join(self.folder.name, "cache")}
+        subprocess.run(["cmake", "-S", os.path.join(SOURCE, "examples/hot-swap"), "-B", build, "-G", "Ninja",
+                        f"-DCMAKE_PREFIX_PATH={self.prefix}"], check=True, capture_output=True)
+        subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
+        run = subprocess.run([os.path.join(build, "hot-swap"), "host", "2", "5", "7", "4096", "3"], capture_output=True, text=True,
+                             env=environment, timeout=300)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertRegex(run.stdout, r"\n2 filters, 2 swaps, \d+ missed; all \d+ steps are right\n$")
+
 
 if __name__ == "__main__":
     unittest.main()

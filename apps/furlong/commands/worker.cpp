@@ -58,6 +58,8 @@ Result<worker::Options> worker_options(const Arguments& arguments) {
   FURLONG_TRY(options.chunk_ms, arguments.number("--chunk-ms", 50, 1, 10'000));
   FURLONG_TRY(options.rate_every_s, arguments.number("--rate-every-s", 10, 0.01, 3600));
   FURLONG_TRY(options.shadow_every_s, arguments.number("--shadow-every-s", 1, 0, 3600));
+  FURLONG_TRY(options.hang_s, arguments.number("--hang-s", 20, 0.1, 3600));
+  FURLONG_CHECK(arguments.integer("--memory-mib", 0, 0, 1 << 30));
   options.records = arguments.value("--records");
   options.packs = arguments.value("--packs");
   options.allow_unsigned = arguments.flag("--allow-unsigned");
@@ -158,6 +160,8 @@ Result<int> run_back(const Arguments& arguments) {
   if (address.starts_with("sim"))
     return fail(Code::invalid, "a worker serves real devices; a simulated one has no time of its own");
   FURLONG_TRY(const auto device, open_device(registry, address));
+  FURLONG_TRY(const std::int64_t memory_mib, arguments.integer("--memory-mib", 0, 0, 1 << 30));
+  if (memory_mib > 0) device->set_memory_limit(static_cast<std::uint64_t>(memory_mib) << 20);
   FURLONG_TRY(race::Quarantine quarantine, open_quarantine());
   FURLONG_TRY(const auto executable, own_executable());
 
@@ -248,6 +252,15 @@ std::vector<OptionSpec> worker_option_specs() {
       {.name = "--shadow-every-s",
        .value_name = "S",
        .help = "Time between two shadow checks of live work. Default 1."},
+      {.name = "--hang-s",
+       .value_name = "S",
+       .help = "A chunk that takes longer than this, beside ten times the one before it, is taken for hung. "
+               "Default 20."},
+      {.name = "--memory-mib",
+       .value_name = "M",
+       .help = "The most device memory to use. Where two datasets have no room, the worker swaps late and "
+               "says so. "
+               "Default: what the device has."},
       {.name = "--seed", .value_name = "N", .help = "Of the races' orders and inputs. Default 1."},
   };
 }

@@ -48,7 +48,7 @@ std::optional<double> LostWork::finish(double) {
   begun_ms_.reset();
   rate_at_begin_.reset();
   // Up to the last chunk's end: what is under way is not yet known.
-  if (!begun || !rate || *rate <= 0 || !last_end_ms_ || *last_end_ms_ < *begun) return std::nullopt;
+  if (!begun || !rate || *rate <= 0 || !last_end_ms_ || *last_end_ms_ <= *begun) return std::nullopt;
   return std::max((*last_end_ms_ - *begun) - nonces_ / *rate, 0.0);
 }
 

@@ -207,7 +207,13 @@ void Preparation::publish(std::size_t index, const std::vector<lattice::Point>& 
 Result<race::Outcome> Preparation::run_plan(EntryPlan& plan, std::stop_token stop) {
   const race::Options options = race_options();
   kept_ = {asked_.beside, {}};
-  if (!plan.race) {
+  if (plan.race) return race::run(*instance_, plan.points, options, context(stop, plan));
+  const std::string name = lattice::variant_name(instance_->lattice(), plan.points.back());
+  std::string why;
+  const auto ended = std::ranges::find(asked_.fallen, name, &race::Fallen::variant);
+  if (ended != asked_.fallen.end()) {
+    why = ended->why;
+  } else {
     FURLONG_TRY(race::Outcome outcome,
                 race::check(*instance_, plan.points, plan.points.size(), options, context(stop, plan)));
     const race::VariantOutcome& last = outcome.variants.back();
@@ -215,12 +221,12 @@ Result<race::Outcome> Preparation::run_plan(EntryPlan& plan, std::stop_token sto
       outcome.winner = outcome.variants.size() - 1;
       return outcome;
     }
-    const std::string note = fmt::format("{} is pinned, and out: {}; all are raced", last.name, last.why);
-    FURLONG_TRY(plan.points, instance_->select(options_.race == "off" ? "catalogue" : options_.race));
-    plan.race = true;
-    plan.pinned = false;
-    plan.notes.push_back(note);
+    why = last.why;
   }
+  FURLONG_TRY(plan.points, instance_->select(options_.race == "off" ? "catalogue" : options_.race));
+  plan.race = true;
+  plan.pinned = false;
+  plan.notes.push_back(fmt::format("{} is pinned, and out: {}; all are raced", name, why));
   return race::run(*instance_, plan.points, options, context(stop, plan));
 }
 

@@ -1,0 +1,264 @@
+// The server on a simulated card that computes by the lottery's reference.
+#include "furlong/worker/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "furlong/base/os/file.h"
+#include "furlong/device/sim/sim.h"
+#include "furlong/program/lottery/lottery.h"
+#include "furlong/program/lottery/recipe.h"
+#include "furlong/program/pack.h"
+#include "furlong/worker/internal/miner.h"
+
+namespace furlong::worker {
+namespace {
+
+using program::lottery::Argument;
+using ::testing::HasSubstr;
+
+record::Pair pair_of(char digit) { return {std::string(16, digit), 0}; }
+
+/// A card, packs, and a server on a thread of its own whose events are kept.
+class Stage {
+ public:
+  explicit Stage(device::SimOptions sim = {}, const std::function<void(Options&)>& change = {})
+      : folder_(TemporaryFolder::make("furlong-server-test-").value()) {
+    sim.behaviour = [this](const device::CompileRequest& module, const device::Launch& launch) {
+      return compute(module, launch);
+    };
+    driver_ = device::make_sim_driver({sim}, clock_);
+    device_ = driver_->open(0).value();
+    quarantine_ = race::Quarantine::open(folder_.path() / "quarantine.sqlite").value();
+    environment_.device = device_.get();
+    environment_.clock = clock_.get();
+    environment_.quarantine = &*quarantine_;
+    environment_.files = &system_files();
+    environment_.choose_language = [](const program::Program&) { return std::string("cuda"); };
+    environment_.attach = [this](const program::Instance& instance) {
+      const std::lock_guard lock(mutex_);
+      attached_.push_back(instance.shared_program());
+    };
+    environment_.emit = [this](const record::WorkerEvent& event) {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(record::print(event));
+      changed_.notify_all();
+    };
+    options_.allow_unsigned = true;
+    options_.chunk_ms = 0.05;  // of a time in which a launch takes 0.25 ms: chunks of the fewest nonces
+    options_.race = "off";
+    options_.shadow_nonces = 8192;  // of a few hundred: one wrong bit is found
+    if (change) change(options_);
+    server_.emplace(environment_, options_);
+  }
+  ~Stage() { static_cast<void>(end()); }
+
+  std::string pack(char digit) {
+    program::lottery::Parameters parameters;
+    parameters.epoch_seed.fill(static_cast<std::uint8_t>((digit - 'a' + 10) * 0x11));
+    const std::filesystem::path folder = folder_.path() / std::string(1, digit);
+    EXPECT_TRUE(program::write_pack(program::lottery::make_pack(parameters).value(), folder));
+    return folder.string();
+  }
+  void prepare(char digit) { server_->submit(record::PrepareCommand{pair_of(digit), pack(digit)}); }
+  void job(char digit, const std::string& name, std::uint64_t start, std::uint64_t count,
+           std::uint64_t target = 1ull << 58) {
+    server_->submit(record::JobCommand{pair_of(digit), name, target, start, count});
+  }
+  Server& server() { return *server_; }
+  void start() {
+    thread_ = std::jthread([this] { status_ = server_->serve(); });
+  }
+  /// The first event that holds `words`, waited for.
+  std::string wait(const std::string& words) {
+    std::unique_lock lock(mutex_);
+    std::string found;
+    const bool there = changed_.wait_for(lock, std::chrono::seconds(120), [&] {
+      for (const std::string& event : events_)
+        if (event.find(words) != std::string::npos) found = event;
+      return !found.empty();
+    });
+    EXPECT_TRUE(there) << words << "\n" << all();
+    return found;
+  }
+  Status end() {
+    if (thread_.joinable()) {
+      server_->submit(record::QuitCommand{});
+      thread_.join();
+    }
+    return status_;
+  }
+  std::vector<std::string> of(const std::string& kind) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> found;
+    for (const std::string& event : events_)
+      if (event.starts_with(kind)) found.push_back(event);
+    return found;
+  }
+  std::string all() const {
+    std::string text;
+    for (const std::string& event : events_) text += event.substr(0, 300) + "\n";
+    return text;
+  }
+  race::Quarantine& quarantine() { return *quarantine_; }
+
+ private:
+  /// What the kernel of a text computes: by the reference of the program whose text it is.
+  Status compute(const device::CompileRequest& module, const device::Launch& launch) {
+    std::shared_ptr<const program::Program> program;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& one : attached_)
+        // Rewrites leave most of the text alone; its constants are the program's own.
+        if (module.source.substr(module.source.size() / 2, 400) ==
+                one->edition("cuda")->source.substr(module.source.size() / 2, 400) ||
+            attached_.size() == 1)
+          program = one;
+    }
+    if (!program) return fail(Code::internal, "whose text is this?");
+    std::vector<Bytes> inputs(program->arguments.size()), expected;
+    for (const std::size_t i : {Argument::kStart, Argument::kCount, Argument::kTarget})
+      inputs[i] = std::get<Bytes>(launch.arguments[i]);
+    const auto memory = [&](std::size_t i) {
+      const auto& at = std::get<device::BufferArgument>(launch.arguments[i]);
+      return device::sim_buffer_bytes(*at.buffer) + at.offset;
+    };
+    const std::uint64_t count = load_le<std::uint32_t>(inputs[Argument::kCount].data());
+    std::uint8_t* hits = memory(Argument::kHits);
+    inputs[Argument::kHits].assign(hits, hits + (count + 31) / 32 * 4);
+    FURLONG_CHECK(program->recipe->reference(*program, {}, inputs, expected));
+    std::ranges::copy(expected[Argument::kHashes], memory(Argument::kHashes));
+    std::ranges::copy(expected[Argument::kHits], hits);
+    return {};
+  }
+
+  TemporaryFolder folder_;
+  std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
+  std::unique_ptr<device::Driver> driver_;
+  std::unique_ptr<device::Device> device_;
+  std::optional<race::Quarantine> quarantine_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> events_;
+  std::vector<std::shared_ptr<const program::Program>> attached_;
+  Environment environment_;
+  Options options_;
+  std::optional<Server> server_;
+  Status status_;
+  std::jthread thread_;
+};
+
+TEST(Server, ServesSwapsAndAccountsForEveryNonce) {
+  Stage stage;
+  stage.start();
+  stage.prepare('a');
+  stage.job('a', "j1", 0, 0);
+  stage.wait("swap aaaa");
+  stage.prepare('b');
+  stage.wait("prepared bbbb");
+  stage.job('b', "j2", (1ull << 63), 5000);
+  stage.wait("done j2 8000000000000000 5000 complete");
+  EXPECT_THAT(stage.wait("swap bbbb"), HasSubstr("variant base"));
+  EXPECT_THAT(stage.wait("swap bbbb"), HasSubstr(" prepared"));
+  stage.wait("done j1 0000000000000000 ");
+  EXPECT_GT(stage.of("found j2").size(), 20u);  // 5000 / 64 expected
+  EXPECT_TRUE(stage.end());
+  EXPECT_EQ(stage.of("bye").size(), 1u);
+}
+
+TEST(Server, WrongWorkRevertsToBaseAndTheChunkIsDoneAgain) {
+  device::SimOptions sim;
+  sim.faults = {{"u2", device::SimFault::wrong_output, 12, 0, -1}};
+  Stage stage(sim, [](Options& options) {
+    options.variant = "u2";
+    options.shadow_every_s = 0;
+  });
+  Stage clean;
+  for (Stage* one : {&stage, &clean}) {
+    one->start();
+    one->prepare('a');
+    one->wait("prepared aaaa");
+    one->job('a', "j", 0, 8000);
+    one->wait("done j 0000000000000000 8000 complete");
+  }
+  EXPECT_THAT(stage.wait("reverted"), HasSubstr("reverted aaaaaaaaaaaaaaaa 0 u2 u2 "));
+  EXPECT_EQ(stage.of("found"), clean.of("found"));
+  const auto bad = stage.quarantine().list().value();
+  ASSERT_EQ(bad.size(), 1u);
+  EXPECT_EQ(bad[0].variant, "u2");
+  EXPECT_THAT(bad[0].why, HasSubstr("in service"));
+  EXPECT_TRUE(stage.end());
+}
+
+TEST(Server, BaseThatComputesWrongIsTheEnd) {
+  device::SimOptions sim;
+  sim.faults = {{"base", device::SimFault::wrong_output, 30, 0, -1}};
+  Stage stage(sim, [](Options& options) { options.shadow_every_s = 0; });
+  stage.start();
+  stage.prepare('a');
+  stage.job('a', "j", 0, 0);
+  stage.wait("done j");
+  const Status status = stage.end();
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().text(), HasSubstr("base computed wrong results 3 times in a row"));
+  EXPECT_TRUE(stage.of("bye").empty());
+}
+
+TEST(Server, ALostDeviceIsTheEnd) {
+  device::SimOptions sim;
+  sim.faults = {{"base", device::SimFault::device_lost, 30, 0, -1}};
+  Stage stage(sim);
+  stage.start();
+  stage.prepare('a');
+  stage.job('a', "j", 0, 0);
+  stage.wait("done j");
+  EXPECT_FALSE(stage.end());
+}
+
+TEST(Server, APinnedVariantThatEndedAnEarlierProcessIsRacedWithout) {
+  Stage stage({}, [](Options& options) {
+    options.variant = "u2";
+    options.race = "w4";
+    options.race_budget_s = 30;
+  });
+  stage.server().add_fallen({pair_of('a'), {"u2", "trap: killed by signal 11", {}}});
+  stage.start();
+  stage.prepare('a');
+  stage.wait("prepared aaaa");
+  EXPECT_THAT(stage.wait("note u2"), HasSubstr("u2 is pinned, and out: trap"));
+  EXPECT_THAT(stage.wait("race "), testing::Not(HasSubstr("pinned")));
+  EXPECT_TRUE(stage.end());
+}
+
+TEST(Server, AFailedPrepareLeavesTheWorkInHand) {
+  device::SimOptions sim;
+  sim.faults = {{"u2", device::SimFault::compile_error, 0, 0, -1}};
+  Stage stage(sim);
+  stage.start();
+  stage.prepare('a');
+  stage.job('a', "j", 0, 0);
+  stage.wait("swap aaaa");
+  stage.server().submit(record::PrepareCommand{pair_of('b'), "absent"});
+  stage.wait("error");
+  stage.job('c', "x", 0, 0);
+  stage.wait("nobody prepared cccc");
+  stage.server().submit(record::StatusCommand{});
+  EXPECT_THAT(stage.wait("status"), HasSubstr("\"job\":\"j\""));
+  EXPECT_TRUE(stage.end());
+}
+
+TEST(Server, LinesThatAreNoCommandsAreAnswered) {
+  Stage stage;
+  stage.server().submit_line("prepair");
+  stage.server().submit_line("\n");
+  stage.start();
+  EXPECT_THAT(stage.wait("error invalid"), HasSubstr("'prepair'"));
+  EXPECT_TRUE(stage.end());
+}
+
+}  // namespace
+}  // namespace furlong::worker
