@@ -4,8 +4,8 @@
 
 #include "furlong/base/os/file.h"
 #include "furlong/fleet/agent/identity.h"
-#include "furlong/fleet/agent/manifest.h"
 #include "furlong/fleet/agent/internal/testing.h"
+#include "furlong/fleet/agent/manifest.h"
 
 namespace furlong::fleet {
 namespace {
