@@ -169,7 +169,7 @@ Result<fleet::AgentConfig> demo_config(const Arguments& arguments, const std::fi
   config.schedule.seed = "furlong agent demo";
   config.work.geometry = "small";
   // A find every few seconds: a processor does about a million hashes a second, a card some hundred millions.
-  config.work.target = device.is_host_cpu ? 1ull << 43 : 1ull << 36;
+  config.work.target = device.is_host_cpu ? 1ull << 41 : 1ull << 34;
   config.work.race_budget_s = static_cast<double>(config.schedule.epoch_s) / 2;
   config.work.arguments = {"--rate-every-s", "2"};
   return config;

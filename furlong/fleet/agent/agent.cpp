@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <deque>
 #include <mutex>
 #include <thread>
 
@@ -14,6 +13,7 @@
 #include "furlong/fleet/agent/identity.h"
 #include "furlong/fleet/agent/ingest.h"
 #include "furlong/fleet/agent/manifest.h"
+#include "furlong/fleet/agent/problems.h"
 #include "furlong/fleet/agent/supervisor.h"
 
 namespace furlong::fleet {
@@ -27,7 +27,6 @@ constexpr double status_every_s = 2;
 constexpr double ingest_every_s =
     5;  // also without a doorbell: a worker may have died between record and bell
 constexpr double quit_patience_s = 15;
-constexpr std::size_t problems_kept = 10;
 constexpr std::uintmax_t largest_records_file = 16u << 20;  // which is read whole at every record
 
 /// Waits that double from one to the other.
@@ -98,15 +97,19 @@ class RealAgent : public Agent, public WorkerSink {
  private:
   void make_schedule();
   void make_supervisors();
-  void problem(const std::string& text);
-  void problem_over(const std::string& text);
+  /// It stands in the status until problems_.over(what).
+  void problem(const std::string& what, const std::string& how) {
+    if (problems_.stands(what, how)) say(LogLevel::warning, what + ": " + how);
+  }
   void supervise(Supervisor& supervisor, std::stop_token stop);
   void follow_chain(std::stop_token stop);
   void take_chain_line(const std::string& line);
   void keep_schedule(std::stop_token stop);
   void schedule_turn(std::stop_token stop);
-  std::optional<WorkerPlan::Step> step_of(const std::optional<Turn>& turn, std::stop_token stop);
+  std::optional<WorkerPlan::Step> step_of(const char* which, const std::optional<Turn>& turn,
+                                          std::stop_token stop);
   void keep_records(std::stop_token stop);
+  std::vector<std::string> record_slots();
   void ingest_all();
   void begin_new_files();
   void keep_finds(std::stop_token stop);
@@ -133,13 +136,13 @@ class RealAgent : public Agent, public WorkerSink {
   std::atomic<bool> find_bell_{true};
   std::atomic<bool> spool_full_{false};
   std::mutex say_mutex_;
+  Problems problems_{clock_};
 
   std::mutex mutex_;  // of what follows
   WorkerPlan plan_;
   Due due_;
   std::int64_t jumps_ = 0;
   std::string manifest_;
-  std::deque<std::string> problems_;
 };
 
 void RealAgent::make_schedule() {
@@ -188,21 +191,6 @@ bool RealAgent::pause(double seconds, const std::stop_token& stop, const std::at
   return false;
 }
 
-void RealAgent::problem(const std::string& text) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (std::find(problems_.begin(), problems_.end(), text) != problems_.end()) return;
-    problems_.push_back(text);
-    if (problems_.size() > problems_kept) problems_.pop_front();
-  }
-  say(LogLevel::warning, text);
-}
-
-void RealAgent::problem_over(const std::string& begin) {
-  const std::scoped_lock lock(mutex_);
-  std::erase_if(problems_, [&](const std::string& text) { return text.starts_with(begin); });
-}
-
 void RealAgent::found(const Find& find) {
   say(LogLevel::info, fmt::format("{}: FOUND {} nonce {:016x} hash {:016x}", find.device, find.pair.text(),
                                   find.nonce, find.hash));
@@ -219,8 +207,9 @@ void RealAgent::supervise(Supervisor& supervisor, std::stop_token stop) {
 void RealAgent::take_chain_line(const std::string& line) {
   if (trim(line).empty()) return;
   const auto read = parse_chain_line(line);
-  if (!read) return problem("the schedule command: " + read.error().text());
-  problem_over("the schedule command");
+  if (!read) return problem("the schedule command", read.error().text());
+  problems_.over("the schedule command");
+  problems_.over("the schedule command ended");
   chain_->take(*read);
 }
 
@@ -235,7 +224,7 @@ void RealAgent::follow_chain(std::stop_token stop) {
     request.guarded = true;
     auto child = with_.processes->start(request);
     if (!child) {
-      problem("the schedule command: " + child.error().text());
+      problem("the schedule command", child.error().text());
       back_off.failed();
       continue;
     }
@@ -250,26 +239,27 @@ void RealAgent::follow_chain(std::stop_token stop) {
     if (stop.stop_requested()) return;  // the child goes with its object
     const ProcessEnd end = (*child)->wait(1);
     back_off.failed();
-    problem(fmt::format("the schedule command ended: {}", end.text()));
+    problem("the schedule command ended", end.text());
   }
 }
 
-std::optional<WorkerPlan::Step> RealAgent::step_of(const std::optional<Turn>& turn, std::stop_token stop) {
+std::optional<WorkerPlan::Step> RealAgent::step_of(const char* which, const std::optional<Turn>& turn,
+                                                   std::stop_token stop) {
   if (!turn) return std::nullopt;
+  const std::string what = fmt::format("no pack for the {} program", which);
   const auto pack = packs_.ensure(*turn, stop);
   if (pack) {
-    problem_over("no pack for " + turn->pair().text());
+    problems_.over(what);
     return WorkerPlan::Step{.pair = turn->pair(), .pack = pack->string()};
   }
-  if (!stop.stop_requested())
-    problem(fmt::format("no pack for {}: {}", turn->pair().text(), pack.error().text()));
+  if (!stop.stop_requested()) problem(what, fmt::format("{}: {}", turn->pair().text(), pack.error().text()));
   return std::nullopt;
 }
 
 void RealAgent::schedule_turn(std::stop_token stop) {
   const Due due = schedule_->due(clock_.wall_us());
   WorkerPlan plan;
-  plan.current = step_of(due.current, stop);
+  plan.current = step_of("current", due.current, stop);
   const auto hand_over = [&] {
     for (const auto& supervisor : supervisors_) supervisor->set_plan(plan);
     const std::scoped_lock lock(mutex_);
@@ -278,7 +268,7 @@ void RealAgent::schedule_turn(std::stop_token stop) {
   };
   hand_over();  // what is due now does not wait for the next pack to be made
   if (!due.next) return;
-  plan.next = step_of(due.next, stop);
+  plan.next = step_of("next", due.next, stop);
   hand_over();
 }
 
@@ -307,7 +297,7 @@ void RealAgent::keep_schedule(std::stop_token stop) {
       complete ? back_off.succeeded() : back_off.failed();
       if (complete && wanted != kept) {
         const Status pruned = packs_.keep_only(wanted);
-        if (!pruned) problem("old packs stay: " + pruned.error().text());
+        if (!pruned) problem("old packs stay", pruned.error().text());
         kept = wanted;
       }
     }
@@ -315,42 +305,54 @@ void RealAgent::keep_schedule(std::stop_token stop) {
   }
 }
 
+std::vector<std::string> RealAgent::record_slots() {
+  // Of all files, also of devices that were taken out of the machine or the configuration since.
+  std::vector<std::string> slots;
+  const auto names = with_.files->list(config_.data);
+  if (!names) problem("the data folder", names.error().text());
+  constexpr std::string_view head = "records-", tail = ".jsonl";
+  for (const std::string& name : names.value_or(std::vector<std::string>()))
+    if (name.starts_with(head) && name.ends_with(tail) && name.size() > head.size() + tail.size())
+      slots.push_back(name.substr(head.size(), name.size() - head.size() - tail.size()));
+  return slots;
+}
+
 void RealAgent::ingest_all() {
   if (!config_.hub) return;  // without a hub the records stay in the workers' files, all of them
   bool full = false;
-  // Ids are unique whoever makes them: the seed of this run, mixed with its beginning, so that a restart does
-  // not repeat a sequence within one millisecond.
-  static thread_local Random random(with_.seed ^ static_cast<std::uint64_t>(clock_.wall_us()), "records");
-  for (const DeviceInfo& device : devices_) {
-    const RecordOrigin origin{.machine = key_.public_key.id(), .slot = device.slot, .agent = with_.version};
-    const auto done = ingest(*with_.files, *spool_, records_file(config_, device), origin, clock_, ids_);
-    const std::string what = "records of " + device.address;
+  for (const std::string& slot : record_slots()) {
+    const RecordOrigin origin{.machine = key_.public_key.id(), .slot = slot, .agent = with_.version};
+    const auto done = ingest(*with_.files, *spool_, records_file(config_, slot), origin, clock_, ids_);
+    const std::string what = "records of slot " + slot;
     if (!done) {
-      problem(fmt::format("{} wait in their file: {}", what, done.error().text()));
+      problem(what + " wait in their file", done.error().text());
       continue;
     }
-    problem_over(what + " wait");
-    for (const std::string& text : done->notes) problem(what + ": " + text);
+    problems_.over(what + " wait in their file");
+    for (const std::string& text : done->notes) say(LogLevel::warning, what + ": " + text);
     full |= done->full;
   }
-  if (full && !spool_full_)
-    problem(
-        fmt::format("the spool is full ({} MiB): records wait in the workers' files until the hub takes some",
-                    config_.spool_mib));
-  if (!full && spool_full_) problem_over("the spool is full");
+  if (full) {
+    problem("the spool is full",
+            fmt::format("records wait in the workers' files until the hub has taken some of {} MiB",
+                        config_.spool_mib));
+  } else {
+    problems_.over("the spool is full");
+  }
   spool_full_ = full;
 }
 
 void RealAgent::begin_new_files() {
   // Only while no worker writes, and only what is in the spool to the last byte.
   if (!config_.hub) return;
-  for (const DeviceInfo& device : devices_) {
-    const fs::path file = records_file(config_, device);
+  for (const std::string& slot : record_slots()) {
+    const fs::path file = records_file(config_, slot);
     std::error_code none;
     if (fs::file_size(file, none) < largest_records_file || none) continue;
     const auto taken = is_ingested(*with_.files, *spool_, file);
     if (!taken || !*taken) continue;
-    if (const Status removed = with_.files->remove(file); !removed) problem(removed.error().text());
+    if (const Status removed = with_.files->remove(file); !removed)
+      problem("an old file of records stays", removed.error().text());
   }
 }
 
@@ -371,7 +373,7 @@ void RealAgent::keep_finds(std::stop_token stop) {
     while (!stop.stop_requested() && back_off.due()) {
       const auto find = spool_->waiting_find();
       if (!find) {
-        problem("finds wait: " + find.error().text());
+        problem("finds wait", find.error().text());
         back_off.failed();
         break;
       }
@@ -380,9 +382,9 @@ void RealAgent::keep_finds(std::stop_token stop) {
       if (given) given = spool_->find_taken(**find);
       if (given) {
         back_off.succeeded();
-        problem_over("finds wait");
+        problems_.over("finds wait");
       } else if (!stop.stop_requested()) {
-        problem("finds wait: " + given.error().text());
+        problem("finds wait", given.error().text());
         back_off.failed();
       }
     }
@@ -398,9 +400,9 @@ void RealAgent::keep_manifest(std::stop_token stop) {
   while (!stop.stop_requested()) {
     const Status done = follower.step(stop);
     if (done)
-      problem_over("the manifest");
+      problems_.over("the manifest was not taken");
     else if (!stop.stop_requested())
-      problem("the manifest was not taken, what was in use stays: " + done.error().text());
+      problem("the manifest was not taken", done.error().text() + "; what was in use stays");
     {
       const std::scoped_lock lock(mutex_);
       manifest_ = follower.version();
@@ -417,6 +419,7 @@ AgentStatus RealAgent::status() {
   status.written = iso_time(clock_.wall_us());
   for (const auto& supervisor : supervisors_) status.devices.push_back(supervisor->view());
   if (auto counts = spool_->counts()) status.spool = *counts;
+  if (config_.finds_command.empty()) status.spool.finds_waiting = 0;  // for nobody
   status.spool_full = spool_full_;
   if (config_.hub) status.hub_url = config_.hub->url;
   if (delivery_) status.hub = delivery_->state();
@@ -426,7 +429,7 @@ AgentStatus RealAgent::status() {
   status.next_in_s = due_.next_in_s;
   status.clock_jumps = jumps_;
   status.manifest = manifest_;
-  status.problems.assign(problems_.begin(), problems_.end());
+  status.problems = problems_.texts();
   return status;
 }
 
@@ -435,9 +438,9 @@ void RealAgent::write_status(bool running) {
   if (!running) now.pid = 0;
   const Status written = with_.files->write_atomic(agent_status_file(config_.data), print(now));
   if (!written)
-    problem("status.json is not written: " + written.error().text());
+    problem("status.json is not written", written.error().text());
   else
-    problem_over("status.json");
+    problems_.over("status.json is not written");
 }
 
 Status RealAgent::run(std::stop_token stop) {

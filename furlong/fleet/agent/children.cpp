@@ -95,8 +95,8 @@ Result<std::vector<DeviceInfo>> choose_devices(const AgentConfig& config,
   return chosen;
 }
 
-std::filesystem::path records_file(const AgentConfig& config, const DeviceInfo& device) {
-  return config.data / fmt::format("records-{}.jsonl", device.slot);
+std::filesystem::path records_file(const AgentConfig& config, std::string_view slot) {
+  return config.data / fmt::format("records-{}.jsonl", slot);
 }
 
 std::vector<std::string> worker_command(const AgentConfig& config, const DeviceInfo& device) {
@@ -106,7 +106,7 @@ std::vector<std::string> worker_command(const AgentConfig& config, const DeviceI
                                 device.address,
                                 "--serve",
                                 "--records",
-                                records_file(config, device).string(),
+                                records_file(config, device.slot).string(),
                                 "--packs",
                                 (config.data / "packs").string(),
                                 "--allow-unsigned"};

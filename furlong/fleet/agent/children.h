@@ -34,7 +34,7 @@ Result<std::vector<DeviceInfo>> choose_devices(const AgentConfig& config,
 /// The command line of the worker of a device.
 std::vector<std::string> worker_command(const AgentConfig& config, const DeviceInfo& device);
 /// data/records-<slot>.jsonl
-std::filesystem::path records_file(const AgentConfig& config, const DeviceInfo& device);
+std::filesystem::path records_file(const AgentConfig& config, std::string_view slot);
 
 /// The packs of the schedule's turns, in data/packs. One thread.
 class Packs {

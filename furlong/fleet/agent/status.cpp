@@ -244,8 +244,10 @@ std::string status_text(const AgentStatus& status) {
       "records    {} wait ({}{}), {} delivered, {} refused, {} lines skipped\n", status.spool.pending,
       human_bytes(static_cast<std::uint64_t>(status.spool.pending_bytes)), status.spool_full ? ", FULL" : "",
       status.spool.delivered, status.spool.refused, status.spool.skipped_lines);
-  text += fmt::format("finds      {}, {} wait for the finds command\n", status.spool.finds,
-                      status.spool.finds_waiting);
+  text += fmt::format("finds      {}{}\n", status.spool.finds,
+                      status.spool.finds_waiting == 0
+                          ? ""
+                          : fmt::format(", {} wait for the finds command", status.spool.finds_waiting));
   text += "hub        " + hub_text(status) + "\n";
   if (!status.manifest.empty()) text += "manifest   " + status.manifest + "\n";
   text += notes;
