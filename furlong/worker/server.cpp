@@ -46,6 +46,11 @@ struct Work {
   std::uint64_t next() const { return job.start + done; }
 };
 
+/// Whether the device answers nothing any more, or did not end.
+bool is_lost(const Error& error) {
+  return error.code() == Code::unavailable || error.code() == Code::internal || error.code() == Code::timeout;
+}
+
 }  // namespace
 
 struct Server::State {
@@ -56,6 +61,9 @@ struct Server::State {
         random(given_options.seed),
         hashes(given_options.hashes_before),
         rate_hashes(given_options.hashes_before) {}
+  ~State();
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   // Between threads.
   std::mutex mutex;
@@ -81,6 +89,8 @@ struct Server::State {
   double last_chunk_ms = 0, last_end_ms = 0, last_took_ms = 0;
   double rate_from_ms = 0, last_shadow_ms = 0;
   std::uint64_t rate_hashes = 0;
+  std::uint64_t last_taken = 0;             // DeviceLock::taken() after the last chunk
+  std::unique_ptr<Holding> holding_for_good;  // of a lost device
   bool check_next_chunk = true;
   int wrong_of_base = 0;
   bool quitting = false;
@@ -124,10 +134,12 @@ struct Server::State {
   Status step();
   Status chunk();
   Status run_chunk(std::uint64_t nonces, bool sampled);
+  Status lost_device(const Error& error, bool alone, Hand* hand);
   Status revert(const Error& why);
   void tell_rate();
   void retire();
   void close();
+  void abandon();
   Status serve();
 };
 
@@ -470,7 +482,8 @@ void Server::State::retire() {
 }
 
 Status Server::State::run_chunk(std::uint64_t nonces, bool sampled) {
-  const Holding holding(lock);
+  auto holding = std::make_unique<Holding>(lock);
+  const bool alone = lock.taken() == last_taken + 1;  // nobody else had the device since the last chunk
   const double begin_ms = now_ms();
   Hand* hand = environment.hand ? environment.hand(miner->serving().pair) : nullptr;
   if (hand != nullptr)
@@ -478,9 +491,39 @@ Status Server::State::run_chunk(std::uint64_t nonces, bool sampled) {
                options.hang_s + 10e-3 * last_took_ms);
   Status ran = miner->run(work->next(), nonces, work->job.target);
   if (ran && sampled) ran = miner->sample(options.shadow_nonces, random);
-  if (hand != nullptr) hand->drop();
   last_took_ms = now_ms() - begin_ms;
+  if (!ran && is_lost(ran.error())) {
+    // Work that comes after it would fail too, and be blamed for it: while it is this variant's own doing the
+    // device is given to nobody any more.
+    if (alone) holding_for_good = std::move(holding);
+    holding.reset();
+    return lost_device(ran.error(), alone, hand);
+  }
+  if (hand != nullptr) hand->drop();
+  last_taken = lock.taken();
   return ran;
+}
+
+/// A platform that has lost its device tells nobody who did it: the variant in service, or one of the race
+/// that had the device since the last chunk. The race then finds out by itself and quarantines it.
+Status Server::State::lost_device(const Error& error, bool alone, Hand* hand) {
+  bool ours = alone || !preparation;
+  if (!ours) {
+    while (!preparation->finished()) {
+      std::unique_lock guard(mutex);
+      wake.wait_for(guard, std::chrono::milliseconds(1));
+    }
+    const Result<Prepared> result = preparation->result();
+    ours = result || result.error().code() != Code::unavailable;
+    if (!ours && hand != nullptr) hand->drop();
+    if (!ours) return Error(result.error());
+  }
+  // Who looks after this process reads it from the hand once it has ended.
+  if (hand != nullptr)
+    hand->take(static_cast<std::uint32_t>(race::Holding::lost),
+               fmt::format("{}\n{}", miner->serving().variant, "trap: in service: " + error.text()),
+               options.hang_s);
+  return error;
 }
 
 Status Server::State::chunk() {
@@ -602,14 +645,26 @@ void Server::State::close() {
   retired.reset();
 }
 
+/// The end of a device. What is in hand is not done: another process goes on with it.
+void Server::State::abandon() {
+  write_records(true);
+  if (preparation) preparation->stop();
+}
+
+Server::State::~State() { holding_for_good.reset(); }
+
 Status Server::State::serve() {
   const device::Facts& facts = environment.device->facts();
   emit(record::ReadyEvent{record::worker_protocol, facts.address(), facts.label, facts.driver,
                           facts.silicon.arch});
   Status status;
   while (status && !quitting) status = step();
+  if (!status) {
+    abandon();
+    return status;
+  }
   close();
-  if (status) emit(record::ByeEvent{});
+  emit(record::ByeEvent{});
   return status;
 }
 
