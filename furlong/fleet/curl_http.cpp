@@ -106,19 +106,18 @@ class CurlHttp : public HttpClient {
  public:
   CurlHttp(Library library, const CurlTable& table) : library_(std::move(library)), curl_(table) {}
 
-  Result<HttpResponse> send(const HttpRequest& request, std::stop_token stop) override {
+  Result<HttpResponse> send(const HttpRequest& request, const std::stop_token& stop) override {
     // One handle a request: a connection kept over hours of silence is a closed one, and handles are not
     // shared by threads.
     const std::unique_ptr<CURL, decltype(curl_.easy_cleanup)> handle(curl_.easy_init(), curl_.easy_cleanup);
     if (!handle) return fail(Code::exhausted, "{}: libcurl gives no handle", request.url);
     std::unique_ptr<curl_slist, decltype(curl_.slist_free_all)> headers(nullptr, curl_.slist_free_all);
     const auto add = [&](const std::string& line) {
-      curl_slist* longer = curl_.slist_append(headers.get(), line.c_str());
-      if (longer == nullptr) return;
-      static_cast<void>(headers.release());
-      headers.reset(longer);
+      curl_slist* const before = headers.release();
+      curl_slist* const longer = curl_.slist_append(before, line.c_str());
+      headers.reset(longer == nullptr ? before : longer);
     };
-    for (const auto& [name, value] : request.headers) add(name + ": " + value);
+    for (const auto& [name, value] : request.headers) add(fmt::format("{}: {}", name, value));
     add("Expect:");  // no "100 Continue" to wait for
     Exchange exchange{.request = &request, .stop = stop};
     std::array<char, CURL_ERROR_SIZE> words{};

@@ -40,7 +40,7 @@ struct HttpResponse {
 class HttpClient {
  public:
   virtual ~HttpClient() = default;
-  virtual Result<HttpResponse> send(const HttpRequest& request, std::stop_token stop) = 0;
+  virtual Result<HttpResponse> send(const HttpRequest& request, const std::stop_token& stop) = 0;
 };
 
 /// libcurl, opened at run time: nothing links it. `unavailable` says which package to install.

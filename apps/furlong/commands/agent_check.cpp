@@ -48,7 +48,7 @@ void check_program(const char* what, const std::string& program, Report& report)
     places.clear();
     const char* path = std::getenv("PATH");
     for (const std::string& folder : split(path == nullptr ? "" : path, ':'))
-      places.push_back(folder + "/" + program);
+      places.push_back((fs::path(folder) / program).string());
   }
   for (const std::string& place : places)
     if (access(place.c_str(), X_OK) == 0 && !fs::is_directory(place)) return report.good(what, place);

@@ -75,7 +75,7 @@ class RealAgent : public Agent, public WorkerSink {
           [this](std::string text) { say(LogLevel::info, std::move(text)); });
   }
 
-  Status run(std::stop_token stop) override;
+  Status run(const std::stop_token& stop) override;
   AgentStatus status() override;
 
   // WorkerSink
@@ -99,21 +99,21 @@ class RealAgent : public Agent, public WorkerSink {
   void make_supervisors();
   /// It stands in the status until problems_.over(what).
   void problem(const std::string& what, const std::string& how) {
-    if (problems_.stands(what, how)) say(LogLevel::warning, what + ": " + how);
+    if (problems_.stands(what, how)) say(LogLevel::warning, fmt::format("{}: {}", what, how));
   }
-  void supervise(Supervisor& supervisor, std::stop_token stop);
-  void follow_chain(std::stop_token stop);
+  void supervise(Supervisor& supervisor, const std::stop_token& stop);
+  void follow_chain(const std::stop_token& stop);
   void take_chain_line(const std::string& line);
-  void keep_schedule(std::stop_token stop);
-  void schedule_turn(std::stop_token stop);
+  void keep_schedule(const std::stop_token& stop);
+  void schedule_turn(const std::stop_token& stop);
   std::optional<WorkerPlan::Step> step_of(const char* which, const std::optional<Turn>& turn,
-                                          std::stop_token stop);
-  void keep_records(std::stop_token stop);
+                                          const std::stop_token& stop);
+  void keep_records(const std::stop_token& stop);
   std::vector<std::string> record_slots();
   void ingest_all();
   void begin_new_files();
-  void keep_finds(std::stop_token stop);
-  void keep_manifest(std::stop_token stop);
+  void keep_finds(const std::stop_token& stop);
+  void keep_manifest(const std::stop_token& stop);
   void write_status(bool running);
   /// Sleeps in short turns; false: it was stopped.
   bool pause(double seconds, const std::stop_token& stop, const std::atomic<bool>* bell = nullptr);
@@ -199,7 +199,7 @@ void RealAgent::found(const Find& find) {
 
 // --- the threads
 
-void RealAgent::supervise(Supervisor& supervisor, std::stop_token stop) {
+void RealAgent::supervise(Supervisor& supervisor, const std::stop_token& stop) {
   while (!stop.stop_requested()) supervisor.step(static_cast<double>(turn_ns) * 1e-9);
   supervisor.quit(quit_patience_s);
 }
@@ -213,7 +213,7 @@ void RealAgent::take_chain_line(const std::string& line) {
   chain_->take(*read);
 }
 
-void RealAgent::follow_chain(std::stop_token stop) {
+void RealAgent::follow_chain(const std::stop_token& stop) {
   BackOff back_off(clock_, 1, 60);
   while (!stop.stop_requested()) {
     if (!back_off.due()) {
@@ -244,7 +244,7 @@ void RealAgent::follow_chain(std::stop_token stop) {
 }
 
 std::optional<WorkerPlan::Step> RealAgent::step_of(const char* which, const std::optional<Turn>& turn,
-                                                   std::stop_token stop) {
+                                                   const std::stop_token& stop) {
   if (!turn) return std::nullopt;
   const std::string what = fmt::format("no pack for the {} program", which);
   const auto pack = packs_.ensure(*turn, stop);
@@ -256,7 +256,7 @@ std::optional<WorkerPlan::Step> RealAgent::step_of(const char* which, const std:
   return std::nullopt;
 }
 
-void RealAgent::schedule_turn(std::stop_token stop) {
+void RealAgent::schedule_turn(const std::stop_token& stop) {
   const Due due = schedule_->due(clock_.wall_us());
   WorkerPlan plan;
   plan.current = step_of("current", due.current, stop);
@@ -272,7 +272,7 @@ void RealAgent::schedule_turn(std::stop_token stop) {
   hand_over();
 }
 
-void RealAgent::keep_schedule(std::stop_token stop) {
+void RealAgent::keep_schedule(const std::stop_token& stop) {
   JumpWatch jumps(clock_);
   BackOff back_off(clock_, 2, 60);
   std::vector<record::Pair> kept;
@@ -329,7 +329,7 @@ void RealAgent::ingest_all() {
       continue;
     }
     problems_.over(what + " wait in their file");
-    for (const std::string& text : done->notes) say(LogLevel::warning, what + ": " + text);
+    for (const std::string& text : done->notes) say(LogLevel::warning, fmt::format("{}: {}", what, text));
     full |= done->full;
   }
   if (full) {
@@ -356,7 +356,7 @@ void RealAgent::begin_new_files() {
   }
 }
 
-void RealAgent::keep_records(std::stop_token stop) {
+void RealAgent::keep_records(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     doorbell_ = false;
     ingest_all();
@@ -365,7 +365,7 @@ void RealAgent::keep_records(std::stop_token stop) {
   }
 }
 
-void RealAgent::keep_finds(std::stop_token stop) {
+void RealAgent::keep_finds(const std::stop_token& stop) {
   if (config_.finds_command.empty()) return;
   BackOff back_off(clock_, 1, 300);
   while (!stop.stop_requested()) {
@@ -392,7 +392,7 @@ void RealAgent::keep_finds(std::stop_token stop) {
   }
 }
 
-void RealAgent::keep_manifest(std::stop_token stop) {
+void RealAgent::keep_manifest(const std::stop_token& stop) {
   if (!config_.hub || with_.verifier == nullptr) return;
   HubManifestSource source(*config_.hub, *with_.http);
   ManifestFollower follower(source, *with_.verifier, *with_.files, config_.data,
@@ -443,7 +443,7 @@ void RealAgent::write_status(bool running) {
     problems_.over("status.json is not written");
 }
 
-Status RealAgent::run(std::stop_token stop) {
+Status RealAgent::run(const std::stop_token& stop) {
   ingest_all();
   begin_new_files();
   std::stop_source others;  // workers end first, so that their last words are heard
@@ -482,7 +482,7 @@ Result<bool> agent_runs(const fs::path& data) {
 }
 
 Result<std::unique_ptr<Agent>> Agent::open(const AgentConfig& config, const AgentSurroundings& with,
-                                           std::stop_token stop) {
+                                           const std::stop_token& stop) {
   std::error_code made;
   fs::create_directories(config.data, made);
   if (made)

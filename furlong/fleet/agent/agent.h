@@ -47,10 +47,10 @@ class Agent {
   /// Takes the data folder (`denied` when another agent has it), opens the spool and the machine's key, and
   /// asks which devices are here.
   static Result<std::unique_ptr<Agent>> open(const AgentConfig& config, const AgentSurroundings& with,
-                                             std::stop_token stop);
+                                             const std::stop_token& stop);
   virtual ~Agent() = default;
   /// Works until it is stopped; then workers quit in order, and what they recorded is taken in.
-  virtual Status run(std::stop_token stop) = 0;
+  virtual Status run(const std::stop_token& stop) = 0;
   virtual AgentStatus status() = 0;
 };
 

@@ -59,7 +59,7 @@ Result<std::vector<DeviceInfo>> parse_devices(std::string_view text) {
 }
 
 Result<std::vector<DeviceInfo>> list_devices(Processes& processes, const std::filesystem::path& furlong,
-                                             std::stop_token stop) {
+                                             const std::stop_token& stop) {
   FURLONG_TRY(const ProcessEnd end,
               processes.run({.argv = {furlong.string(), "devices", "--json"}}, devices_timeout_s, stop));
   if (end.signal != 0 || (end.exit_code != 0 && end.exit_code != 4))
@@ -125,10 +125,10 @@ std::vector<std::string> worker_command(const AgentConfig& config, const DeviceI
   return argv;
 }
 
-Result<std::filesystem::path> Packs::ensure(const Turn& turn, std::stop_token stop) {
+Result<std::filesystem::path> Packs::ensure(const Turn& turn, const std::stop_token& stop) {
   if (!turn.pack.empty()) return foreign_pack(turn.pack, stop);
   const std::string name = pair_name(turn.pair());
-  const std::filesystem::path pack = folder() / name;
+  std::filesystem::path pack = folder() / name;
   if (made_.contains(name) && files_.exists(pack)) return pack;
   ProcessRequest request{.argv = {config_.furlong.string(), "pack", "make", "lottery", "--epoch-seed",
                                   turn.seed, "--day", std::to_string(turn.day), "--out", pack.string(),
@@ -151,7 +151,7 @@ Result<std::filesystem::path> Packs::ensure(const Turn& turn, std::stop_token st
   return pack;
 }
 
-Result<std::filesystem::path> Packs::foreign_pack(const std::string& pack, std::stop_token stop) {
+Result<std::filesystem::path> Packs::foreign_pack(const std::string& pack, const std::stop_token& stop) {
   if (verified_.contains(pack)) return std::filesystem::path(pack);
   if (!files_.exists(pack)) return fail(Code::unavailable, "the schedule's pack {} is not there", pack);
   // Workers are told to take unsigned packs, since those that are made here have no signature. This one was
@@ -190,7 +190,7 @@ std::string to_json_line(const Find& find) {
 }
 
 Status give_find(Processes& processes, const std::vector<std::string>& command, const Find& find,
-                 std::stop_token stop) {
+                 const std::stop_token& stop) {
   ProcessRequest request{.argv = command, .input = to_json_line(find) + "\n"};
   request.guarded = true;
   FURLONG_TRY(const ProcessEnd end, processes.run(request, find_timeout_s, stop));

@@ -22,7 +22,7 @@ namespace furlong::fleet {
 
 /// What `furlong devices --json` lists. `unavailable` when it lists none; else the command's own words.
 Result<std::vector<DeviceInfo>> list_devices(Processes& processes, const std::filesystem::path& furlong,
-                                             std::stop_token stop = {});
+                                             const std::stop_token& stop = {});
 /// That command's document.
 Result<std::vector<DeviceInfo>> parse_devices(std::string_view text);
 
@@ -43,13 +43,13 @@ class Packs {
       : config_(config), processes_(processes), files_(files) {}
   /// The folder of the turn's pack, which is made where it is not there yet; one that the schedule names
   /// must carry a trusted signature (`denied`), unless the configuration allows another.
-  Result<std::filesystem::path> ensure(const Turn& turn, std::stop_token stop);
+  Result<std::filesystem::path> ensure(const Turn& turn, const std::stop_token& stop);
   /// Removes all but these.
   Status keep_only(const std::vector<record::Pair>& pairs);
   std::filesystem::path folder() const { return config_.data / "packs"; }
 
  private:
-  Result<std::filesystem::path> foreign_pack(const std::string& pack, std::stop_token stop);
+  Result<std::filesystem::path> foreign_pack(const std::string& pack, const std::stop_token& stop);
 
   const AgentConfig& config_;
   Processes& processes_;
@@ -62,6 +62,6 @@ class Packs {
 std::string to_json_line(const Find& find);
 /// Runs the command on it; an error unless it exits 0.
 Status give_find(Processes& processes, const std::vector<std::string>& command, const Find& find,
-                 std::stop_token stop);
+                 const std::stop_token& stop);
 
 }  // namespace furlong::fleet

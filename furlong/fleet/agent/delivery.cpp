@@ -55,7 +55,7 @@ HubState Delivery::state() {
   return state;
 }
 
-double Delivery::step(std::stop_token stop) {
+double Delivery::step(const std::stop_token& stop) {
   {
     const std::scoped_lock lock(mutex_);
     const std::int64_t left_ns = next_try_ns_ - clock_.now_ns();
@@ -72,7 +72,7 @@ double Delivery::step(std::stop_token stop) {
 }
 
 Result<HttpResponse> Delivery::post(std::string_view path, std::string_view media_type, std::string body,
-                                    std::stop_token stop) {
+                                    const std::stop_token& stop) {
   HttpRequest request{.method = "POST", .url = hub_.url + std::string(path)};
   request.headers = {{"Content-Type", std::string(media_type)},
                      {std::string(machine_header), key_.public_key.id()},
@@ -84,7 +84,7 @@ Result<HttpResponse> Delivery::post(std::string_view path, std::string_view medi
   return response;
 }
 
-Status Delivery::enrol(std::stop_token stop) {
+Status Delivery::enrol(const std::stop_token& stop) {
   if (hub_.enrol_token.empty() && hub_.enrol_token_file.empty()) return {};
   const std::string fact = "enrolled " + hub_.url;
   FURLONG_TRY(const std::string known, spool_.fact(fact));
@@ -109,7 +109,7 @@ Status Delivery::enrol(std::stop_token stop) {
   return {};
 }
 
-Result<bool> Delivery::send_batch(std::stop_token stop) {
+Result<bool> Delivery::send_batch(const std::stop_token& stop) {
   const auto make_id = [&] { return record::make_record_id(clock_, random_); };
   FURLONG_TRY(const auto batch,
               spool_.next_batch(most_records_, most_batch_bytes, key_.public_key.id(), make_id));

@@ -36,16 +36,16 @@ class Delivery {
            std::uint64_t seed, Note note);
   /// Enrols, or sends one batch, when it is time to. Returns the seconds after which the next step may have
   /// something to do. Nothing leaves the spool before the hub has said what it did with it.
-  double step(std::stop_token stop);
+  double step(const std::stop_token& stop);
   HubState state();
 
  private:
-  Status enrol(std::stop_token stop);
-  Result<bool> send_batch(std::stop_token stop);
+  Status enrol(const std::stop_token& stop);
+  Result<bool> send_batch(const std::stop_token& stop);
   Status take_reply(const RecordBatch& batch, const HttpResponse& response);
   Status refused_whole(const RecordBatch& batch, const HttpResponse& response);
   Result<HttpResponse> post(std::string_view path, std::string_view media_type, std::string body,
-                            std::stop_token stop);
+                            const std::stop_token& stop);
   double failed(const Error& error);
   void succeeded();
 

@@ -10,7 +10,7 @@ constexpr std::size_t largest_manifest = 8u << 20;
 
 }  // namespace
 
-Result<std::optional<std::string>> HubManifestSource::fetch(std::stop_token stop) {
+Result<std::optional<std::string>> HubManifestSource::fetch(const std::stop_token& stop) {
   HttpRequest request{.url = hub_.url + "/v1/manifest"};
   request.max_reply_bytes = largest_manifest;
   request.ca_file = hub_.ca_file;
@@ -24,7 +24,7 @@ Result<std::optional<std::string>> HubManifestSource::fetch(std::stop_token stop
   return std::optional(std::move(response.body));
 }
 
-Status ManifestFollower::step(std::stop_token stop) {
+Status ManifestFollower::step(const std::stop_token& stop) {
   FURLONG_TRY(const auto envelope, source_.fetch(stop));
   if (!envelope) return {};
   FURLONG_TRY(const VerifiedManifest manifest, verifier_.verify(*envelope));

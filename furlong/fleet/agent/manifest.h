@@ -35,7 +35,7 @@ class ManifestSource {
  public:
   virtual ~ManifestSource() = default;
   /// The envelope's bytes, or nullopt when they are those of the last taken().
-  virtual Result<std::optional<std::string>> fetch(std::stop_token stop) = 0;
+  virtual Result<std::optional<std::string>> fetch(const std::stop_token& stop) = 0;
   /// The last bytes were verified and are in use.
   virtual void taken() = 0;
 };
@@ -44,7 +44,7 @@ class ManifestSource {
 class HubManifestSource : public ManifestSource {
  public:
   HubManifestSource(HubConfig hub, HttpClient& http) : hub_(std::move(hub)), http_(http) {}
-  Result<std::optional<std::string>> fetch(std::stop_token stop) override;
+  Result<std::optional<std::string>> fetch(const std::stop_token& stop) override;
   void taken() override { tag_ = fetched_tag_; }
 
  private:
@@ -61,7 +61,7 @@ class ManifestFollower {
                    std::filesystem::path data, Note note)
       : source_(source), verifier_(verifier), files_(files), data_(std::move(data)), note_(std::move(note)) {}
   /// One look. An error changes nothing; the last good files stay.
-  Status step(std::stop_token stop);
+  Status step(const std::stop_token& stop);
   const std::string& version() const { return version_; }
 
  private:

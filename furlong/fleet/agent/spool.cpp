@@ -165,7 +165,7 @@ Result<std::string> Spool::open_batch(std::size_t most_records, std::size_t most
     }
   }
   if (chosen.empty()) return std::string();
-  const std::string id = make_id();
+  std::string id = make_id();
   const Status done = transaction([&]() -> Status {
     for (const std::int64_t each : chosen)
       FURLONG_CHECK(change("UPDATE record SET batch = ?1 WHERE number = ?2", id, each));

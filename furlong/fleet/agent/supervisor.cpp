@@ -12,7 +12,6 @@ namespace {
 
 using record::Pair;
 
-constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr double first_back_off_s = 1;
 constexpr double longest_back_off_s = 60;
 constexpr double good_stretch_s = 300;  // of service, after which earlier crashes no longer count

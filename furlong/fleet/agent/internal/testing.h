@@ -71,7 +71,7 @@ class FakeProcesses : public Processes {
 
 class FakeHttp : public HttpClient {
  public:
-  Result<HttpResponse> send(const HttpRequest& request, std::stop_token) override {
+  Result<HttpResponse> send(const HttpRequest& request, const std::stop_token&) override {
     requests.push_back(request);
     return answer ? answer(request) : fail(Code::unavailable, "no hub");
   }
