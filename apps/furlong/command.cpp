@@ -77,6 +77,7 @@ std::string group_of(const CommandSpec& command) {
 }
 
 std::string group_summary(std::string_view group) {
+  if (group == "agent") return "Around the agent of this machine";
   if (group == "knobs") return "Look at the knobs of a program";
   if (group == "pack") return "Freeze a program with all that it needs, check it, sign it";
   if (group == "quarantine") return "The variants that hung, trapped or failed on a card";

@@ -31,15 +31,19 @@ CommandSpec shard_top_command();
 CommandSpec shard_sweep_command();
 CommandSpec shard_fit_command();
 CommandSpec run_command();
+CommandSpec agent_command();
+CommandSpec agent_check_command();
+CommandSpec agent_status_command();
+CommandSpec agent_demo_command();
 CommandSpec worker_command();
 CommandSpec quarantine_list_command();
 CommandSpec quarantine_clear_command();
 CommandSpec completion_command();
 CommandSpec version_command();
-CommandSpec shard_job_command();   // hidden: a prefix's job, for its peak
+CommandSpec shard_job_command();    // hidden: a prefix's job, for its peak
 CommandSpec worker_back_command();  // hidden: the process of a worker that owns the device
-CommandSpec trial_command();       // hidden: the trial process of a race
-CommandSpec help_pages_command();  // hidden: writes docs/cli
-CommandSpec knobs_page_command();  // hidden: writes docs/knobs.md
+CommandSpec trial_command();        // hidden: the trial process of a race
+CommandSpec help_pages_command();   // hidden: writes docs/cli
+CommandSpec knobs_page_command();   // hidden: writes docs/knobs.md
 
 }  // namespace furlong::app

@@ -1,0 +1,68 @@
+#pragma once
+// Brings the spool's records to the hub: enrolment, signed batches, patience.
+
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+#include "furlong/base/random.h"
+#include "furlong/base/sign.h"
+#include "furlong/fleet/agent/config.h"
+#include "furlong/fleet/agent/spool.h"
+#include "furlong/fleet/http.h"
+
+namespace furlong {
+class Clock;
+class Files;
+}  // namespace furlong
+
+namespace furlong::fleet {
+
+/// What people are told of the hub.
+struct HubState {
+  std::string state = "none";  ///< "none" (no hub), "waiting" (nothing tried yet), "ok", "retrying", "denied"
+  std::string error;           ///< of the last attempt; empty: it went well
+  std::string last_ok;         ///< UTC; empty: never
+  double retry_in_s = 0;
+  int failures = 0;  ///< in a row
+};
+
+/// One thread calls step(); state() may be called from any.
+class Delivery {
+ public:
+  using Note = std::function<void(std::string)>;
+  Delivery(HubConfig hub, KeyPair key, HttpClient& http, Spool& spool, Files& files, Clock& clock,
+           std::uint64_t seed, Note note);
+  /// Enrols, or sends one batch, when it is time to. Returns the seconds after which the next step may have
+  /// something to do. Nothing leaves the spool before the hub has said what it did with it.
+  double step(const std::stop_token& stop);
+  HubState state();
+
+ private:
+  Status enrol(const std::stop_token& stop);
+  Result<bool> send_batch(const std::stop_token& stop);
+  Status take_reply(const RecordBatch& batch, const HttpResponse& response);
+  Status refused_whole(const RecordBatch& batch, const HttpResponse& response);
+  Result<HttpResponse> post(std::string_view path, std::string_view media_type, std::string body,
+                            const std::stop_token& stop);
+  double failed(const Error& error);
+  void succeeded();
+
+  const HubConfig hub_;
+  const KeyPair key_;
+  HttpClient& http_;
+  Spool& spool_;
+  Files& files_;
+  Clock& clock_;
+  Random random_;
+  Note note_;
+  std::size_t most_records_;
+  std::int64_t next_try_ns_ = 0;
+  double retry_after_s_ = 0;  ///< the hub's own wish, for the next failure
+  bool slow_down_ = false;    ///< the hub will not have us: ask seldom
+  std::mutex mutex_;
+  HubState state_;
+};
+
+}  // namespace furlong::fleet

@@ -1,0 +1,78 @@
+#pragma once
+// The fleet's manifest on its way to the tuning file. Who verifies it is a seam: without a verifier nothing
+// is fetched.
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "furlong/base/error.h"
+#include "furlong/fleet/agent/config.h"
+#include "furlong/fleet/http.h"
+
+namespace furlong {
+class Files;
+}
+
+namespace furlong::fleet {
+
+struct VerifiedManifest {
+  std::string version;
+  std::optional<std::string> tuning;           ///< the bytes of tuning.json; nullopt: none
+  std::optional<std::string> tuning_override;  ///< of override.json
+};
+
+class ManifestVerifier {
+ public:
+  virtual ~ManifestVerifier() = default;
+  /// Everything that is refused is an error that says why; what was verified is what is given back.
+  virtual Result<VerifiedManifest> verify(std::string_view envelope) = 0;
+};
+
+class ManifestSource {
+ public:
+  virtual ~ManifestSource() = default;
+  /// The envelope's bytes, or nullopt when they are those of the last taken().
+  virtual Result<std::optional<std::string>> fetch(const std::stop_token& stop) = 0;
+  /// The last bytes were verified and are in use.
+  virtual void taken() = 0;
+};
+
+/// GET /v1/manifest with the ETag of what is in use.
+class HubManifestSource : public ManifestSource {
+ public:
+  HubManifestSource(HubConfig hub, HttpClient& http) : hub_(std::move(hub)), http_(http) {}
+  Result<std::optional<std::string>> fetch(const std::stop_token& stop) override;
+  void taken() override { tag_ = fetched_tag_; }
+
+ private:
+  const HubConfig hub_;
+  HttpClient& http_;
+  std::string tag_, fetched_tag_;
+};
+
+/// Fetches, has it verified, and writes tuning.json and override.json as they are, atomically. One thread.
+class ManifestFollower {
+ public:
+  using Note = std::function<void(std::string)>;
+  ManifestFollower(ManifestSource& source, ManifestVerifier& verifier, Files& files,
+                   std::filesystem::path data, Note note)
+      : source_(source), verifier_(verifier), files_(files), data_(std::move(data)), note_(std::move(note)) {}
+  /// One look. An error changes nothing; the last good files stay.
+  Status step(const std::stop_token& stop);
+  const std::string& version() const { return version_; }
+
+ private:
+  Status put(const char* name, const std::optional<std::string>& bytes, const std::string& version);
+
+  ManifestSource& source_;
+  ManifestVerifier& verifier_;
+  Files& files_;
+  const std::filesystem::path data_;
+  Note note_;
+  std::string version_;
+};
+
+}  // namespace furlong::fleet
