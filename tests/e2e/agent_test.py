@@ -385,9 +385,12 @@ class AgentRecords(AgentCase):
         self.plan(find_every=2, rate_every_s=0.02)
         taken = self.path("finds.jsonl")
         self.with_hub(hub, schedule='epoch_s = 2\nlead_s = 1\nseed = "kill"', rest=f'[finds]\ncommand = ["sh", "-c", "cat >> {taken}"]\n')
-        for _ in range(kills):
+        for number in range(kills):
             agent = self.start()
-            time.sleep(chance.uniform(0.0, 1.6))
+            if number % 3 != 0:  # else it may not have come to its worker yet
+                before = len(self.created())
+                self.until(lambda: len(self.created()) > before, "a record of this agent's worker")
+            time.sleep(chance.uniform(0.0, 0.8))
             self.end(agent, signal.SIGKILL)
         self.no_orphans()
         hub.script.clear()
