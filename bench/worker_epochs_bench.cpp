@@ -378,6 +378,8 @@ Status run(Bench& bench) {
   if (bench.smoke()) return {};
   bench.at_least("finds", static_cast<double>(raced.finds), 1);
   bench.at_most("swaps that were not ready in time", raced.missed, 0);
+  bench.at_most("first chunk after the job's line in ms, 99th percentile", quantile(raced.late_ms, 0.99),
+                500);
   bench.at_most("gap in chunks, 99th percentile", quantile(raced.gap_chunks, 0.99), 1);
   bench.at_most("lost work an epoch in ms, median", quantile(raced.lost_ms, 0.5), 3600);
   return {};

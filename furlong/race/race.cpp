@@ -324,6 +324,7 @@ Status Race::set_up_buffers() {
   outcome_.buffer_bytes = buffers_->total_bytes();
   FURLONG_CHECK(buffers_->load_dataset(context_));
   if (context_.kept != nullptr) {
+    const Hold hold(context_);  // what it kept before may go here
     context_.kept->buffers = buffers_;
     context_.kept->modules.assign(entrants_.size(), nullptr);
     for (const Entrant& entrant : entrants_)

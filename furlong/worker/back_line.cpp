@@ -30,6 +30,7 @@ std::string print(const BackLine& line) {
           },
           [](const DropLine&) { return Json::array({"drop"}); },
           [](const PreparesLine& l) { return Json::array({"prepares", l.prepares}); },
+          [](const EndedLine& l) { return Json::array({"ended", pair_json(l.pair)}); },
           [](const FallenLine& l) { return Json::array({"fallen", pair_json(l.pair), l.variant, l.why}); }},
       line);
   // Bytes that are no UTF-8 (a compiler's words) must not end the process.
@@ -69,6 +70,7 @@ Result<BackLine> parse_back_line(std::string_view line) {
   if (what == "drop" && size == 1) return DropLine{};
   if (what == "prepares" && size == 2 && json[1].is_number_unsigned())
     return PreparesLine{json[1].get<std::uint64_t>()};
+  if (what == "ended" && size == 2 && is_pair(json[1])) return EndedLine{pair_of(json[1])};
   if (what == "fallen" && size == 4 && is_pair(json[1]) && json[2].is_string() && json[3].is_string())
     return FallenLine{pair_of(json[1]), json[2].get<std::string>(), json[3].get<std::string>()};
   return wrong();

@@ -46,13 +46,19 @@ struct PreparesLine {
   std::uint64_t prepares = 0;
   bool operator==(const PreparesLine&) const = default;
 };
+/// To the front: the prepare of a pair has ended, well or not.
+struct EndedLine {
+  record::Pair pair;
+  bool operator==(const EndedLine&) const = default;
+};
 /// To the back: a variant ended an earlier process.
 struct FallenLine {
   record::Pair pair;
   std::string variant, why;
   bool operator==(const FallenLine&) const = default;
 };
-using BackLine = std::variant<BeginLine, RefusedLine, AtLine, TakeLine, DropLine, PreparesLine, FallenLine>;
+using BackLine =
+    std::variant<BeginLine, RefusedLine, AtLine, TakeLine, DropLine, PreparesLine, EndedLine, FallenLine>;
 
 std::string print(const BackLine& line);
 /// Whether the line is one of these, by its first byte.

@@ -17,7 +17,7 @@ TEST(BackLine, ComesBackWhateverNamesHold) {
     for (const BackLine& line :
          {BackLine(BeginLine{job}), BackLine(RefusedLine{job}),
           BackLine(AtLine{random.next(), random.next()}), BackLine(TakeLine{pair, 2, 20.5, name}),
-          BackLine(DropLine{}), BackLine(PreparesLine{random.next()}),
+          BackLine(DropLine{}), BackLine(PreparesLine{random.next()}), BackLine(EndedLine{pair}),
           BackLine(FallenLine{pair, name, name})}) {
       const std::string text = print(line);
       EXPECT_TRUE(is_back_line(text));

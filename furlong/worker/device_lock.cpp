@@ -19,11 +19,6 @@ void DeviceLock::release() {
   turn_.notify_all();
 }
 
-std::uint64_t DeviceLock::taken() const {
-  const std::lock_guard lock(mutex_);
-  return serving_ + 1;
-}
-
 bool DeviceLock::wanted() const {
   const std::lock_guard lock(mutex_);
   return next_ > serving_ + 1;

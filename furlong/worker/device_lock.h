@@ -19,8 +19,6 @@ class DeviceLock {
 
   /// Waits for all who came before. Returns the milliseconds waited.
   double acquire();
-  /// How often it was taken so far, the holder's own included.
-  std::uint64_t taken() const;
   void release();
   /// Whether somebody waits for it now.
   bool wanted() const;

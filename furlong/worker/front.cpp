@@ -24,6 +24,7 @@ constexpr double kTurn_s = 0.005;  // how long a command may wait for its turn
 constexpr std::size_t kMostQueued = 64u << 20;
 constexpr std::size_t kMostKept = 16;  // commands whose pairs may come back
 constexpr double kDrain_s = 5;
+constexpr double kPatience_s = 10;  // with a device that does not open, once `quit` has come
 
 /// A trap or the process' own exit; a kill from outside blames nobody.
 bool by_itself(const ProcessEnd& end) {
@@ -67,6 +68,10 @@ struct Front::State {
   std::deque<std::string> packs_order;
   std::optional<PrepareCommand> newest_prepare;
   std::optional<PrepareCommand> prepare_later;  // once the pair in hand is prepared again
+  std::set<std::string> sent;                   // pairs that this back was told to prepare
+  std::optional<record::Pair> preparing;        // what it is at
+  std::map<std::string, int> killers;           // prepares that ended a back with nothing in hand, by pair
+  std::string address;                          // of the device that was told in `ready`
   std::set<std::uint64_t> found;                // nonces of `current` that were told
   std::uint64_t prepares = 0, hashes = 0;
   std::vector<FallenLine> fallen;
@@ -82,13 +87,17 @@ struct Front::State {
 
   Status start_back();
   Status send(const std::string& line);
+  Status send_prepare(const PrepareCommand& prepare);
+  void give_up_job(bool complete);
+  bool wants_to_quit();
+  void hear_the_rest();
   Status resume();
   Status take_input();
   Status command(const std::string& line);
   void remember(const PrepareCommand& prepare);
   Status hear(const std::string& line);
   Status hear_event(const std::string& line);
-  void hear_back(const BackLine& line);
+  Status hear_back(const BackLine& line);
   void begin(const BeginLine& line);
   void at(const AtLine& line);
   bool tell_found(const record::FoundEvent& event);
@@ -96,6 +105,7 @@ struct Front::State {
   Status listen();
   bool hung();
   void bury(const ProcessEnd& end, bool was_hung);
+  void blame_prepare(const record::Pair& pair);
   void pause_before_restart(std::stop_token stop);
   Result<FrontEnd> serve_until_death(std::stop_token stop, bool& dead);
   FrontEnd end_orderly();
@@ -105,6 +115,13 @@ struct Front::State {
 Status Front::State::start_back() {
   ProcessRequest request;
   request.argv = options.back;
+  if (!address.empty()) {  // the same device again, also where "the best one" was asked for
+    const auto at = std::ranges::find(request.argv, "--device");
+    if (at != request.argv.end() && at + 1 != request.argv.end())
+      *(at + 1) = address;
+    else
+      request.argv.insert(request.argv.end(), {"--device", address});
+  }
   request.argv.insert(request.argv.end(), {"--prepares-before", std::to_string(prepares), "--hashes-before",
                                            std::to_string(hashes)});
   request.grace_s = 2;
@@ -112,20 +129,35 @@ Status Front::State::start_back() {
   back_ready = false;
   hand.reset();
   resumed.reset();
+  sent.clear();
+  preparing.reset();
   FURLONG_TRY(back, processes.start(request));
   return {};
 }
 
 Status Front::State::send(const std::string& line) { return back->write(line + "\n"); }
 
+Status Front::State::send_prepare(const PrepareCommand& prepare) {
+  sent.insert(prepare.pair.text());
+  preparing = prepare.pair;
+  return send(record::print(prepare));
+}
+
+/// The job in hand is over.
+void Front::State::give_up_job(bool complete) {
+  if (!current) return;
+  tell(record::DoneEvent{current->job, current->start, done, complete});
+  current.reset();
+  resumed.reset();
+  done = done_before = 0;
+  found.clear();
+}
+
 /// What the last back had in hand, to the next.
 Status Front::State::resume() {
   for (const FallenLine& one : fallen) FURLONG_CHECK(send(print(one)));
-  if (pending && current) {  // the newer one takes its place at once
-    tell(record::DoneEvent{current->job, current->start, done, false});
-    current.reset();
-    found.clear();
-  }
+  if (current && current->count != 0 && done >= current->count) give_up_job(true);
+  if (pending) give_up_job(false);  // the newer one takes its place at once
   const std::optional<JobCommand> job = pending ? pending : current;
   prepare_later.reset();
   std::optional<PrepareCommand> first = newest_prepare;
@@ -136,7 +168,7 @@ Status Front::State::resume() {
       if (newest_prepare && newest_prepare->pair != job->pair) prepare_later = newest_prepare;
     }
   }
-  if (first) FURLONG_CHECK(send(record::print(*first)));
+  if (first) FURLONG_CHECK(send_prepare(*first));
   if (!job) return {};
   JobCommand again = *job;
   if (!pending) {
@@ -166,8 +198,19 @@ Status Front::State::command(const std::string& line) {
     error(parsed.error().code(), parsed.error().text());
     return {};
   }
-  if (const auto* prepare = std::get_if<PrepareCommand>(&*parsed)) remember(*prepare);
-  if (const auto* job = std::get_if<JobCommand>(&*parsed)) pending = *job;
+  if (const auto* prepare = std::get_if<PrepareCommand>(&*parsed)) {
+    remember(*prepare);
+    return send_prepare(*prepare);
+  }
+  if (const auto* job = std::get_if<JobCommand>(&*parsed)) {
+    pending = *job;
+    // Another back was told to prepare it.
+    const auto pack = packs.find(job->pair.text());
+    if (pack != packs.end() && !sent.contains(pack->first)) {
+      if (prepare_later && prepare_later->pair == job->pair) prepare_later.reset();
+      FURLONG_CHECK(send_prepare(pack->second));
+    }
+  }
   if (std::holds_alternative<record::StopCommand>(*parsed)) pending.reset();
   if (std::holds_alternative<record::QuitCommand>(*parsed)) quitting = true;
   return send(line);
@@ -209,12 +252,27 @@ void Front::State::at(const AtLine& line) {
   deaths = 0;
   hashes = line.hashes;
   done = done_before + line.done;
+  // What comes again comes from here on.
+  std::erase_if(found, [&](std::uint64_t nonce) { return current && nonce - current->start < done; });
 }
 
-void Front::State::hear_back(const BackLine& line) {
+Status Front::State::hear_back(const BackLine& line) {
   if (const auto* job = std::get_if<BeginLine>(&line)) begin(*job);
-  if (const auto* job = std::get_if<RefusedLine>(&line); job != nullptr && pending == job->job)
-    pending.reset();
+  if (const auto* job = std::get_if<RefusedLine>(&line)) {
+    if (pending == job->job)
+      pending.reset();
+    else if (resumed == job->job)
+      give_up_job(false);
+  }
+  if (const auto* ended = std::get_if<EndedLine>(&line)) {
+    if (preparing == ended->pair) preparing.reset();
+    killers.erase(ended->pair.text());
+    if (prepare_later && prepare_later->pair != ended->pair) {
+      const PrepareCommand prepare = *prepare_later;
+      prepare_later.reset();
+      return send_prepare(prepare);
+    }
+  }
   if (const auto* where = std::get_if<AtLine>(&line)) at(*where);
   if (const auto* take = std::get_if<TakeLine>(&line)) {
     hand = *take;
@@ -222,6 +280,7 @@ void Front::State::hear_back(const BackLine& line) {
   }
   if (std::holds_alternative<DropLine>(line)) hand.reset();
   if (const auto* count = std::get_if<PreparesLine>(&line)) prepares = count->prepares;
+  return {};
 }
 
 bool Front::State::tell_found(const record::FoundEvent& event) {
@@ -253,8 +312,11 @@ Status Front::State::hear_event(const std::string& line) {
   }
   if (std::holds_alternative<record::ReadyEvent>(*event)) {
     back_ready = true;
+    const std::string& device = std::get<record::ReadyEvent>(*event).device;
     if (!told_ready) tell(*event);
     told_ready = true;
+    if (address.empty()) address = device;
+    if (device != address) return fail(Code::unavailable, "{} opened in place of {}", device, address);
     return resume();
   }
   if (std::holds_alternative<record::ByeEvent>(*event)) return {};
@@ -264,22 +326,15 @@ Status Front::State::hear_event(const std::string& line) {
     tell_done(*done_event);
     return {};
   }
-  const bool ended = std::holds_alternative<record::PreparedEvent>(*event) ||
-                     std::holds_alternative<record::ErrorEvent>(*event);
   out.push(line, std::holds_alternative<record::RateEvent>(*event) ||
                      std::holds_alternative<record::StateEvent>(*event));
-  if (ended && prepare_later) {
-    const PrepareCommand prepare = *prepare_later;
-    prepare_later.reset();
-    return send(record::print(prepare));
-  }
   return {};
 }
 
 Status Front::State::hear(const std::string& line) {
   if (!is_back_line(line)) return hear_event(line);
   // What a kernel printed may look like anything.
-  if (const auto parsed = parse_back_line(line)) hear_back(*parsed);
+  if (const auto parsed = parse_back_line(line)) return hear_back(*parsed);
   return {};
 }
 
@@ -305,12 +360,28 @@ void Front::State::bury(const ProcessEnd& end, bool was_hung) {
   const bool a_variant = hand && hand->kind != static_cast<std::uint32_t>(race::Holding::reference);
   if (a_variant && (was_hung || by_itself(end))) {
     died_why = fmt::format("'{}' ended the process: {}", variant, died_why);
-    // Base serves whatever comes; a device on which it cannot is out of order, and that shows in `deaths`.
-    if (variant != "base") fallen.push_back({hand->pair, variant, why});
+    // Base in service serves whatever comes; a device on which it cannot is out of order, and that shows in
+    // `deaths`. The base of a pair that is being prepared ends that prepare.
+    const bool in_service = current && hand->pair == current->pair;
+    if (variant != "base" || (!in_service && current)) fallen.push_back({hand->pair, variant, why});
     if (fallen.size() > 64) fallen.erase(fallen.begin());
+  } else if (!hand && by_itself(end) && preparing) {
+    blame_prepare(*preparing);
   }
   error(Code::unavailable, fmt::format("the worker's process ended: {}; another one goes on", died_why));
   hand.reset();
+}
+
+/// A prepare during which the process ended twice with nothing in hand is not asked for again.
+void Front::State::blame_prepare(const record::Pair& pair) {
+  const std::string key = pair.text();
+  if (++killers[key] < 2) return;
+  error(Code::unavailable, fmt::format("preparing {} is given up: the worker's process ended in it {} times",
+                                       key, killers[key]));
+  packs.erase(key);
+  std::erase(packs_order, key);
+  if (newest_prepare && newest_prepare->pair == pair) newest_prepare.reset();
+  if (pending && pending->pair == pair) pending.reset();
 }
 
 void Front::State::pause_before_restart(std::stop_token stop) {
@@ -337,10 +408,27 @@ FrontEnd Front::State::end_orderly() {
     if (!hear(**line)) break;
   }
   const ProcessEnd end = back->wait(std::max(1.0, 1e-3 * (until_ms - now_ms())));
-  if (current) tell(record::DoneEvent{current->job, current->start, done, false});
+  give_up_job(false);
   if (end.timed_out) tell(record::NoteEvent{"the worker's process did not end by itself and was killed"});
   tell(record::ByeEvent{});
   return {};
+}
+
+/// `quit`, or the end of the input, wherever it stands among what was not yet passed on.
+bool Front::State::wants_to_quit() {
+  const std::lock_guard lock(mutex);
+  return input_closed ||
+         std::ranges::any_of(input, [](const std::string& line) { return trim(line) == "quit"; });
+}
+
+/// What a back that is gone had said before: who is to blame, records, finds.
+void Front::State::hear_the_rest() {
+  const double until_ms = now_ms() + 2000;
+  while (now_ms() < until_ms) {
+    const auto line = back->read_line(0.2);
+    if (!line || !*line) return;
+    static_cast<void>(hear(**line));
+  }
 }
 
 /// Turns of hearing and telling until the back is gone (`dead`) or the worker is to end.
@@ -359,6 +447,13 @@ Result<FrontEnd> Front::State::serve_until_death(std::stop_token stop, bool& dea
     if (line && *line) fine = hear(**line);
     const bool gone = (line && !*line) || (!line && line.error().code() != Code::timeout) || !fine;
     if (!gone && back_ready && fine) fine = take_input();
+    if (!back_ready && !quitting && now_ms() - start_ms > 1e3 * kPatience_s && wants_to_quit()) {
+      // Opening a device may take long, and there is nothing to end in order.
+      back->kill();
+      give_up_job(false);
+      tell(record::ByeEvent{});
+      return FrontEnd{};
+    }
     if (quitting && (back_ready || stop.stop_requested())) {
       if (stop.stop_requested() || out.broken()) static_cast<void>(send("quit"));
       back->close_input();
@@ -366,6 +461,10 @@ Result<FrontEnd> Front::State::serve_until_death(std::stop_token stop, bool& dea
     }
     const bool was_hung = hung() || (!back_ready && now_ms() - start_ms > 1e3 * options.start_limit_s);
     if (!gone && fine && !was_hung) continue;
+    if (!was_hung) {
+      back->close_input();
+      hear_the_rest();
+    }
     const ProcessEnd end = was_hung ? back->kill() : back->wait(2);
     if (!told_ready) {
       const std::string said = last_line(end.standard_error);
@@ -390,8 +489,10 @@ Result<FrontEnd> Front::State::run(std::stop_token stop) {
       back.reset();
       if (!dead) return end;
     }
-    if (deaths >= options.most_deaths)
+    if (deaths >= options.most_deaths) {
+      give_up_job(false);
       return FrontEnd{3, fmt::format("the worker's process ended {} times in a row: {}", deaths, died_why)};
+    }
     pause_before_restart(stop);
     bool ended = stop.stop_requested();
     {
@@ -399,7 +500,7 @@ Result<FrontEnd> Front::State::run(std::stop_token stop) {
       ended = ended || (input_closed && input.empty());
     }
     if (ended) {
-      if (current) tell(record::DoneEvent{current->job, current->start, done, false});
+      give_up_job(false);
       tell(record::ByeEvent{});
       return FrontEnd{};
     }

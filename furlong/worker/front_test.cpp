@@ -162,7 +162,7 @@ TEST(Front, AnotherBackGoesOnAtTheNonce) {
           .play({"prepare " + pair + " p", job, "~done j", "quit"});
   ASSERT_EQ(played.told.size(), 2u);
   EXPECT_THAT(played.told.at(1), ElementsAre("prepare " + pair + " p", again, "quit"));
-  EXPECT_EQ(played.argv.at(1), "--prepares-before 5 --hashes-before 900");
+  EXPECT_EQ(played.argv.at(1), "--device host:0 --prepares-before 5 --hashes-before 900");
   EXPECT_THAT(played.events, Contains("done j 0000000000000100 1000 complete"));
   EXPECT_EQ(std::ranges::count(played.events, "found j 0000000000000300 0000000000000002"), 1);
   EXPECT_THAT(played.events, Contains("found j 0000000000000301 0000000000000003"));
@@ -208,11 +208,79 @@ TEST(Front, ADeviceThatNeverServesIsGivenUp) {
   FrontOptions options;
   options.most_deaths = 3;
   options.first_delay_s = 0.01;
-  const Part dies{say(ready), {{1, "exit 9"}}};
+  const Part dies{say(ready) + "; exit 9", {}};
   const Played played = Stage(Parts{dies, dies, dies, dies}).play({"prepare " + pair + " p"}, false, options);
   EXPECT_EQ(played.end.code, 3);
   EXPECT_EQ(played.told.size(), 3u);
   EXPECT_THAT(played.end.why, HasSubstr("3 times in a row"));
+}
+
+TEST(Front, APrepareThatEndsTheProcessTwiceIsGivenUp) {
+  FrontOptions options;
+  options.first_delay_s = 0.01;
+  const Part dies{say(ready), {{1, "exit 9"}}};
+  const Played played = Stage(Parts{dies, dies, {say(ready), {}}})
+                            .play({"prepare " + pair + " p", "~is given up", "status"}, true, options);
+  ASSERT_EQ(played.told.size(), 3u);
+  EXPECT_THAT(played.told[2], ElementsAre("status", "quit"));
+}
+
+TEST(Front, AJobWhoseLastChunkWasToldIsComplete) {
+  const Played played =
+      Stage(Parts{{say(ready), {{2, begin(job) + "; " + say("@[\"at\",1000,1000]") + "; kill -9 $$"}}},
+                  {say(ready), {}}})
+          .play({"prepare " + pair + " p", job, "~another one goes on", "status"}, true);
+  ASSERT_EQ(played.told.size(), 2u);
+  EXPECT_THAT(played.events, Contains("done j 0000000000000100 1000 complete"));
+  EXPECT_THAT(played.told[1], Not(Contains(HasSubstr("job "))));
+}
+
+TEST(Front, AResumedJobThatIsRefusedIsCut) {
+  const std::string again = "job " + pair + " j 0000000000001000 000000000000022c 700";
+  const Played played =
+      Stage(Parts{dying("kill -9 $$"), {say(ready), {{2, say("@[\"refused\",\"" + again + "\"]")}}}})
+          .play({"prepare " + pair + " p", job, "~done j"}, true);
+  ASSERT_EQ(played.told.size(), 2u);
+  EXPECT_THAT(played.events, Contains("done j 0000000000000100 300 cut"));
+}
+
+TEST(Front, TheNextPairIsPreparedAgainOnceTheOneInHandIs) {
+  const std::string next = "prepare 166ec2c7cdf6f321 0 q";
+  Part first = dying("true");
+  first.at[3] = "kill -9 $$";
+  const Played played = Stage(Parts{first,
+                                    {say(ready),
+                                     {{2, say("error invalid something else") + "; " +
+                                              say("@[\"ended\",[\"066ec2c7cdf6f321\",0]]")},
+                                      {3, say("note asked")}}}})
+                            .play({"prepare " + pair + " p", job, next, "~note asked"}, true);
+  ASSERT_EQ(played.told.size(), 2u);
+  EXPECT_EQ(played.told[1].at(0), "prepare " + pair + " p");
+  EXPECT_EQ(played.told[1].at(2), next);
+}
+
+TEST(Front, AJobForAPairThatThisBackDoesNotKnowBringsItsPrepare) {
+  const std::string next = "prepare 166ec2c7cdf6f321 0 q";
+  const std::string newer = "job 166ec2c7cdf6f321 0 k 0000000000001000 0000000000000000 0";
+  Part first = dying("true");
+  first.at[3] = "kill -9 $$";
+  const Played played =
+      Stage(Parts{first, {say(ready), {{4, say("note all")}}}})
+          .play({"prepare " + pair + " p", job, next, "~another one goes on", newer, "~note all"}, true);
+  ASSERT_EQ(played.told.size(), 2u);
+  EXPECT_EQ(played.told[1].at(2), next);
+  EXPECT_EQ(played.told[1].at(3), newer);
+}
+
+TEST(Front, AnotherDeviceInItsPlaceIsNone) {
+  FrontOptions options;
+  options.most_deaths = 2;
+  options.first_delay_s = 0.01;
+  const std::string other = "ready 1 cuda:1 X driver 1 arch a";
+  const Played played = Stage(Parts{{say(ready), {{1, "kill -9 $$"}}}, {say(other), {}}, {say(other), {}}})
+                            .play({"prepare " + pair + " p"}, false, options);
+  EXPECT_EQ(played.end.code, 3);
+  EXPECT_EQ(std::ranges::count(played.events, other), 0);
 }
 
 TEST(Front, ARefusedJobIsNotAskedForAgain) {

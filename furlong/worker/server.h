@@ -64,6 +64,8 @@ struct Environment {
   std::function<void(std::uint64_t done, std::uint64_t hashes)> progress;
   /// A prepare has begun, counted from 1 over all processes of this worker. May be empty.
   std::function<void(std::uint64_t prepares)> prepares;
+  /// The prepare of a pair has ended, well or not. May be empty.
+  std::function<void(const record::Pair&)> prepare_ended;
   /// What runs on the device on behalf of a pair, for whoever looks after this process; may return null.
   std::function<Hand*(const record::Pair&)> hand;
 };

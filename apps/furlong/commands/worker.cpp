@@ -190,6 +190,7 @@ Result<int> run_back(const Arguments& arguments) {
   environment.refused = [=](const record::JobCommand& job) { tell(worker::RefusedLine{job}); };
   environment.progress = [=](std::uint64_t done, std::uint64_t all) { tell(worker::AtLine{done, all}); };
   environment.prepares = [=](std::uint64_t count) { tell(worker::PreparesLine{count}); };
+  environment.prepare_ended = [=](const record::Pair& pair) { tell(worker::EndedLine{pair}); };
   environment.hand = [&](const record::Pair& pair) { return hands.of(pair); };
   worker::Server server(environment, options);
   read_lines(

@@ -12,7 +12,7 @@ constexpr std::size_t kFewest = 10, kMost = 200;
 
 }  // namespace
 
-void LostWork::chunk(double end_ms, double span_ms, std::uint64_t nonces) {
+void LostWork::chunk(double end_ms, double span_ms, std::uint64_t nonces, bool whole) {
   last_end_ms_ = end_ms;
   if (begun_ms_) {
     // A chunk that was under way counts for the part of it that was.
@@ -20,9 +20,14 @@ void LostWork::chunk(double end_ms, double span_ms, std::uint64_t nonces) {
     nonces_ += inside * static_cast<double>(nonces);
     return;
   }
-  if (span_ms <= 0) return;
+  if (span_ms <= 0 || !whole) return;
   rates_.push_back(static_cast<double>(nonces) / span_ms);
   if (rates_.size() > kMost) rates_.pop_front();
+}
+
+void LostWork::interrupt() {
+  begun_ms_.reset();
+  rate_at_begin_.reset();
 }
 
 void LostWork::forget() {
@@ -43,7 +48,7 @@ void LostWork::begin(double now_ms) {
   nonces_ = 0;
 }
 
-std::optional<double> LostWork::finish(double) {
+std::optional<double> LostWork::finish() {
   const std::optional<double> begun = begun_ms_, rate = rate_at_begin_;
   begun_ms_.reset();
   rate_at_begin_.reset();

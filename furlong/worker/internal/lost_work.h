@@ -11,15 +11,18 @@ namespace furlong::worker {
 /// milliseconds. One thread.
 class LostWork {
  public:
-  /// A chunk that ended at `end_ms`, `span_ms` after the one before it ended, with so many nonces.
-  void chunk(double end_ms, double span_ms, std::uint64_t nonces);
+  /// A chunk that ended at `end_ms`, `span_ms` after the one before it ended, with so many nonces. `whole`:
+  /// nothing cut it short, so that it tells of the rate.
+  void chunk(double end_ms, double span_ms, std::uint64_t nonces, bool whole = true);
+  /// There is no work: a prepare that is under way costs none that could be told.
+  void interrupt();
   void forget();
 
   /// A prepare begins. Chunks until finish() are compared with those before.
   void begin(double now_ms);
   /// It ended: time that work of the undisturbed rate would have saved, 0 at least. nullopt: there was no
   /// undisturbed stretch of 10 chunks before, or the work did not go on throughout.
-  std::optional<double> finish(double now_ms);
+  std::optional<double> finish();
   bool running() const { return begun_ms_.has_value(); }
 
   /// Nonces per millisecond of the undisturbed stretch: the median of its chunks. nullopt: fewer than 10.

@@ -29,7 +29,7 @@ TEST(LostWork, PausesAndSlowdownAreWhatIsMissing) {
   at += 300;  // a pause: the next chunk ends 350 ms after the one before
   lost.chunk(at + 50, 350, 1000);
   at = work(lost, at + 50, 4350, 2);  // and 2 s at half the rate
-  EXPECT_NEAR(lost.finish(at).value(), 300 + (at - 2350) / 2, 1e-6);
+  EXPECT_NEAR(lost.finish().value(), 300 + (at - 2350) / 2, 1e-6);
   EXPECT_FALSE(lost.running());
 }
 
@@ -40,7 +40,7 @@ TEST(LostWork, UndisturbedWorkLosesNothingWhateverThePhase) {
     double at = work(lost, 0, 1000);
     lost.begin(at + 50 * random.uniform());  // in the middle of a chunk
     at = work(lost, at, 3000);
-    EXPECT_NEAR(lost.finish(at + 10).value(), 0, 1e-6);
+    EXPECT_NEAR(lost.finish().value(), 0, 1e-6);
   }
 }
 
@@ -48,13 +48,17 @@ TEST(LostWork, WithoutAStretchToCompareWithNothingIsTold) {
   LostWork lost;
   lost.begin(0);
   work(lost, 0, 1000);
-  EXPECT_FALSE(lost.finish(1000));
+  EXPECT_FALSE(lost.finish());
   double at = work(lost, 1000, 2000);
   lost.begin(at);
-  EXPECT_FALSE(lost.finish(at + 1000));  // no chunk ended meanwhile
+  EXPECT_FALSE(lost.finish());  // no chunk ended meanwhile
+  lost.begin(at);
+  lost.chunk(at + 50, 50, 1000);
+  lost.interrupt();  // the job ended
+  EXPECT_FALSE(lost.finish());
   lost.begin(at);
   lost.forget();  // the pair was swapped
-  EXPECT_FALSE(lost.finish(at + 1000));
+  EXPECT_FALSE(lost.finish());
 }
 
 TEST(ChunkSize, ComesToTheLengthAskedFor) {

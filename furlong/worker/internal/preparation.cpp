@@ -179,13 +179,25 @@ race::Context Preparation::context(std::stop_token stop, const EntryPlan& plan) 
   context.stop = std::move(stop);
   if (environment_.hand) context.hand = environment_.hand(pair());
   context.fallen = asked_.fallen;
-  context.acquire = [this] { lock_.acquire(); };
-  context.release = [this] { lock_.release(); };
+  context.acquire = [this] { acquire(); };
+  context.release = [this] { release_device(); };
   context.kept = &kept_;
   context.ready = [this, &plan](std::size_t variant) {
     if (variant == 0) publish(0, plan.points);
   };
   return context;
+}
+
+void Preparation::acquire() {
+  lock_.acquire();
+  held_since_ms_ = environment_.clock->now_ms();
+}
+
+/// A device that a variant took with it is told as lost before the next user fails on it.
+void Preparation::release_device() {
+  if (!environment_.device->finish()) lost_ = true;
+  held_ms_ = held_ms_ + (environment_.clock->now_ms() - held_since_ms_);
+  lock_.release();
 }
 
 /// Variant `index` of the points may serve.
@@ -206,7 +218,13 @@ void Preparation::publish(std::size_t index, const std::vector<lattice::Point>& 
 
 Result<race::Outcome> Preparation::run_plan(EntryPlan& plan, std::stop_token stop) {
   const race::Options options = race_options();
-  kept_ = {asked_.beside, {}};
+  {
+    acquire();
+    kept_ = {asked_.beside, {}};
+    release_device();
+  }
+  for (const race::Fallen& one : asked_.fallen)
+    if (one.variant == "base") return fail(Code::mismatch, "base ended the worker's process: {}", one.why);
   if (plan.race) return race::run(*instance_, plan.points, options, context(stop, plan));
   const std::string name = lattice::variant_name(instance_->lattice(), plan.points.back());
   std::string why;

@@ -2,6 +2,7 @@
 // One prepare: the pack is read, base built and gated, the dataset built, the variants raced, on a thread of
 // its own. The device is held for one window at a time.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,10 @@ class Preparation {
   std::string late() const;
   std::shared_ptr<const Bytes> dataset() const;
   bool finished() const;
+  /// The device answered nothing any more when the race let go of it. Told before anybody else has it.
+  bool lost_device() const { return lost_; }
+  /// For how long the race held the device.
+  double held_ms() const { return held_ms_; }
   /// After it finished.
   Result<Prepared> result() const;
   /// Gives up what it holds on the device; the caller holds the device and has seen finished().
@@ -71,6 +76,8 @@ class Preparation {
   race::Context context(std::stop_token stop, const EntryPlan& plan);
   race::Options race_options() const;
   Result<race::Outcome> run_plan(EntryPlan& plan, std::stop_token stop);
+  void acquire();
+  void release_device();
   void publish(std::size_t variant, const std::vector<lattice::Point>& points);
   void keep_dataset(std::stop_token stop);
   void tell_result(const race::Outcome& outcome, const EntryPlan& plan, Prepared& prepared) const;
@@ -82,6 +89,10 @@ class Preparation {
   std::function<void()> changed_;
   std::shared_ptr<const program::Instance> instance_;
   race::Kept kept_;
+
+  std::atomic<bool> lost_{false};
+  std::atomic<double> held_ms_{0};
+  double held_since_ms_ = 0;  // of whoever holds
 
   mutable std::mutex mutex_;
   Serving best_;
