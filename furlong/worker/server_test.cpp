@@ -25,6 +25,21 @@ constexpr std::uint64_t kService = 0xABCDEFull << 40;  // nonces that no gate dr
 
 record::Pair pair_of(char digit) { return {std::string(16, digit), 0}; }
 
+/// What a front would see last.
+struct LastHand : Hand {
+  void take(std::uint32_t kind, std::string_view name, double) noexcept override {
+    const std::lock_guard lock(mutex);
+    held = {kind, std::string(name)};
+  }
+  void drop() noexcept override {
+    const std::lock_guard lock(mutex);
+    held = {0, ""};
+  }
+  void reach(std::uint32_t) noexcept override {}
+  std::mutex mutex;
+  std::pair<std::uint32_t, std::string> held{0, ""};
+};
+
 /// A card, packs, and a server on a thread of its own whose events are kept.
 class Stage {
  public:
@@ -52,6 +67,7 @@ class Stage {
       events_.push_back(record::print(event));
       changed_.notify_all();
     };
+    environment_.hand = [this](const record::Pair&) { return &hand_; };
     options_.allow_unsigned = true;
     options_.chunk_ms = 0.05;  // of a time in which a launch takes 0.25 ms: chunks of the fewest nonces
     options_.race = "off";
@@ -113,6 +129,10 @@ class Stage {
     return text;
   }
   race::Quarantine& quarantine() { return *quarantine_; }
+  std::pair<std::uint32_t, std::string> held() {
+    const std::lock_guard lock(hand_.mutex);
+    return hand_.held;
+  }
 
  private:
   /// What the kernel of a text computes: by the reference of the program whose text it is.
@@ -150,6 +170,7 @@ class Stage {
 
   TemporaryFolder folder_;
   std::pair<std::string, int> wrong_;
+  LastHand hand_;
   int wrong_launches_ = 0;
   std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
   std::unique_ptr<device::Driver> driver_;
@@ -228,6 +249,73 @@ TEST(Server, ALostDeviceIsTheEnd) {
   stage.job('a', "j", 0, 0);
   EXPECT_FALSE(stage.ended());
   EXPECT_TRUE(stage.of("done").empty());  // another process goes on with it
+  EXPECT_EQ(stage.held().first, static_cast<std::uint32_t>(race::Holding::lost));
+  EXPECT_THAT(stage.held().second, testing::StartsWith("base\n"));
+}
+
+TEST(Server, WhoTookTheDeviceInARaceIsBlamedAndNotTheOneInService) {
+  device::SimOptions sim;
+  sim.faults = {{"w4", device::SimFault::device_lost, 14, 0, -1}};
+  Stage stage(sim, [](Options& options) {
+    options.race = "w4";
+    options.race_budget_s = 60;
+  });
+  stage.start();
+  stage.prepare('a');
+  stage.job('a', "j", 0, 0);
+  EXPECT_FALSE(stage.ended());
+  EXPECT_EQ(stage.held().first, static_cast<std::uint32_t>(race::Holding::lost));
+  EXPECT_THAT(stage.held().second, testing::StartsWith("w4\n"));
+  const auto bad = stage.quarantine().list().value();
+  ASSERT_EQ(bad.size(), 1u);
+  EXPECT_EQ(bad[0].variant, "w4");
+}
+
+TEST(Server, AJobThatIsReadyIsTakenBeforeThePrepareBehindIt) {
+  Stage stage;
+  stage.start();
+  stage.prepare('a');
+  stage.job('a', "j1", 0, 0);
+  stage.wait("swap aaaa");
+  stage.wait("prepared aaaa");
+  const std::string third = stage.pack('c');
+  stage.prepare('b');
+  stage.wait("prepared bbbb");
+  stage.job('b', "j2", 0, 0);
+  stage.server().submit(record::PrepareCommand{pair_of('c'), third});
+  stage.wait("prepared cccc");
+  EXPECT_EQ(stage.of("swap bbbb").size(), 1u);
+  EXPECT_TRUE(stage.of("error").empty()) << stage.all();
+  EXPECT_TRUE(stage.end());
+}
+
+TEST(Server, APackIsNotPreparedTwice) {
+  Stage stage;
+  stage.start();
+  stage.prepare('a');
+  stage.wait("prepared aaaa");
+  stage.prepare('a');
+  stage.job('a', "j", 0, 1000);
+  stage.wait("done j");
+  stage.prepare('a');
+  stage.server().submit(record::StatusCommand{});
+  EXPECT_THAT(stage.wait("status"), HasSubstr("\"prepares\":1"));
+  EXPECT_EQ(stage.of("prepared aaaa").size(), 3u);
+  EXPECT_TRUE(stage.end());
+}
+
+TEST(Server, ATargetThatEveryHashMeetsHoldsNobodyUp) {
+  Stage stage({}, [](Options& options) { options.chunk_ms = 1000; });
+  stage.start();
+  stage.prepare('a');
+  stage.job('a', "j", 0, 3000, UINT64_MAX);
+  stage.wait("done j 0000000000000000 3000 complete");
+  EXPECT_EQ(stage.of("found j").size(), 3000u);
+  stage.job('a', "k", 0, 0, UINT64_MAX);
+  stage.job('a', "l", 0, 500, 0);
+  stage.wait("done l 0000000000000000 500 complete");
+  EXPECT_TRUE(stage.of("found l").empty());
+  EXPECT_TRUE(stage.end());
 }
 
 TEST(Server, APinnedVariantThatEndedAnEarlierProcessIsRacedWithout) {
