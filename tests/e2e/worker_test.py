@@ -113,6 +113,25 @@ class Serving(WorkerCase):
         self.assertEqual(worker.wait(lambda words: words[0] == "done" and words[1] == "j2")[3:], ["2000", "complete"])
         worker.quit()
 
+    def test_a_late_swap_that_fails_goes_back(self):
+        first = self.pack("a")
+        wrong = self.pack("b", edit=lambda text: text.replace("hashes[i + l] = hash;", "hashes[i + l] = hash ^ 1;"))
+        worker = self.worker(*OFF, "--memory-mib", "30")
+        worker.send("prepare " + first, job(first, "j1"))
+        worker.wait("prepared")
+        worker.send("prepare " + wrong)
+        worker.wait("note")
+        worker.send(job(wrong, "j2"))
+        worker.wait(lambda words: words[0] == "error" and "could not be prepared" in " ".join(words))
+        cut = worker.of("done")[0]
+        self.assertEqual((cut[1], cut[4]), ("j1", "cut"))
+        self.assertEqual(worker.wait("swap")[1], SEEDS["a"][:16])
+        worker.send("stop")
+        again = worker.wait("done")
+        self.assertEqual(again[1], "j1")
+        self.assertEqual(int(again[2], 16), int(cut[3]))  # where it was
+        worker.quit()
+
     def test_no_room_for_one_dataset_is_told(self):
         pack = self.pack("a")
         worker = self.worker(*OFF, "--memory-mib", "10")
