@@ -158,7 +158,22 @@ class Stage {
     const std::uint64_t count = load_le<std::uint32_t>(inputs[Argument::kCount].data());
     std::uint8_t* hits = memory(Argument::kHits);
     inputs[Argument::kHits].assign(hits, hits + (count + 31) / 32 * 4);
-    FURLONG_CHECK(program->recipe->reference(*program, {}, inputs, expected));
+    // Windows and gates launch the same nonces again and again.
+    const std::string key =
+        fmt::format("{} {} {} {}", fmt::ptr(program.get()), to_hex(inputs[Argument::kStart]), count,
+                    to_hex(inputs[Argument::kTarget]));
+    auto computed = count >= 1024 ? computed_.find(key) : computed_.end();
+    if (computed != computed_.end()) {
+      expected = computed->second;
+      for (std::size_t i = 0; i < expected[Argument::kHits].size(); ++i)
+        expected[Argument::kHits][i] |= inputs[Argument::kHits][i];
+    } else {
+      const Bytes before = std::exchange(inputs[Argument::kHits], {});
+      FURLONG_CHECK(program->recipe->reference(*program, {}, inputs, expected));
+      if (count >= 1024) computed_[key] = expected;
+      for (std::size_t i = 0; i < expected[Argument::kHits].size(); ++i)
+        expected[Argument::kHits][i] |= before[i];
+    }
     const std::uint64_t start = load_le<std::uint64_t>(inputs[Argument::kStart].data());
     if (module.name == wrong_.first && start >> 40 == kService >> 40 && ++wrong_launches_ > wrong_.second)
       for (std::size_t i = 0; i < expected[Argument::kHashes].size(); i += 8)
@@ -171,6 +186,7 @@ class Stage {
   TemporaryFolder folder_;
   std::pair<std::string, int> wrong_;
   LastHand hand_;
+  std::map<std::string, std::vector<Bytes>> computed_;  // used while the device is held
   int wrong_launches_ = 0;
   std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
   std::unique_ptr<device::Driver> driver_;
