@@ -15,8 +15,9 @@ Result<std::string> from_base64(std::string_view text) {
   std::string bytes(text.size() / 4 * 3, '\0');
   std::size_t size = 0;
   const char* end = nullptr;
-  const int done = sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), text.data(),
-                                     text.size(), nullptr, &size, &end, sodium_base64_VARIANT_ORIGINAL);
+  const int done =
+      sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), text.data(),
+                        text.size(), nullptr, &size, &end, sodium_base64_VARIANT_ORIGINAL);
   if (done != 0 || end != text.data() + text.size())
     return fail(Code::invalid, "no base64 (RFC 4648, padded, without blanks)");
   bytes.resize(size);

@@ -6,9 +6,13 @@ namespace furlong {
 namespace {
 
 TEST(Base64, TheVectorsOfRfc4648) {
-  const std::pair<const char*, const char*> vectors[] = {
-      {"", ""},         {"f", "Zg=="},         {"fo", "Zm8="},        {"foo", "Zm9v"},
-      {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+  const std::pair<const char*, const char*> vectors[] = {{"", ""},
+                                                         {"f", "Zg=="},
+                                                         {"fo", "Zm8="},
+                                                         {"foo", "Zm9v"},
+                                                         {"foob", "Zm9vYg=="},
+                                                         {"fooba", "Zm9vYmE="},
+                                                         {"foobar", "Zm9vYmFy"}};
   for (const auto& [bytes, text] : vectors) {
     EXPECT_EQ(to_base64(as_bytes(bytes)), text);
     const auto back = from_base64(text);
@@ -18,7 +22,8 @@ TEST(Base64, TheVectorsOfRfc4648) {
 }
 
 TEST(Base64, OneTextForTheSameBytes) {
-  for (const char* bad : {"Zg", "Zg=", "Zg===", "Zh==", "Zm9v\n", " Zm9v", "Zm 9v", "Zm9v=", "Zm9-", "====", "Z"})
+  for (const char* bad :
+       {"Zg", "Zg=", "Zg===", "Zh==", "Zm9v\n", " Zm9v", "Zm 9v", "Zm9v=", "Zm9-", "====", "Z"})
     EXPECT_FALSE(from_base64(bad)) << bad;
 }
 

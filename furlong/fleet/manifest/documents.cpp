@@ -22,8 +22,9 @@ bool is_name(std::string_view text, std::string_view marks) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   };
-  return !text.empty() && plain(text.front()) &&
-         std::ranges::all_of(text, [&](char c) { return plain(c) || marks.find(c) != std::string_view::npos; });
+  return !text.empty() && plain(text.front()) && std::ranges::all_of(text, [&](char c) {
+    return plain(c) || marks.find(c) != std::string_view::npos;
+  });
 }
 
 bool is_version_text(std::string_view text) {
@@ -91,7 +92,8 @@ Status read_role(JsonObject& roles, std::string_view role_name, RoleKeys& role) 
                 most_signatures);
   for (const std::string& text : keys) {
     FURLONG_TRY(const PublicKey key, PublicKey::parse(text));
-    if (key.hex() != text) return fail(Code::invalid, "{}: lower-case digits are wanted", object.path("keys"));
+    if (key.hex() != text)
+      return fail(Code::invalid, "{}: lower-case digits are wanted", object.path("keys"));
     role.keys.push_back(key);
   }
   if (static_cast<std::size_t>(role.threshold) > role.keys.size())
@@ -136,11 +138,14 @@ Status check_row(const record::TuningRow& row, std::string_view where) {
   return {};
 }
 
-Status read_tuning(JsonObject& object, std::string_view key, std::optional<record::Tuning>& into) {
+Status read_tuning(const Json& document, JsonObject& object, std::string_view key,
+                   std::optional<record::Tuning>& into) {
   const Json* json = object.object(key);
   FURLONG_CHECK(object.status());
-  if (json == nullptr) return {};
   const std::string where = object.path(key);
+  if (json == nullptr && document.contains(key))
+    return fail(Code::invalid, "{}: null: an object, or nothing at all, is wanted", where);
+  if (json == nullptr) return {};
   FURLONG_TRY(into, record::tuning_from_json(*json, where));
   return check_tuning_names(*into, where);
 }
@@ -248,8 +253,8 @@ Result<ManifestDocument> parse_manifest(std::string_view text, std::string_view 
   object.integer("lifts_stop", document.lifts_stop, std::uint64_t{0}, last_version);
   object.require({"minimum_client", "lifts_stop"});
   FURLONG_CHECK(read_rollout(object, document.percent));
-  FURLONG_CHECK(read_tuning(object, "tuning", document.tuning));
-  FURLONG_CHECK(read_tuning(object, "override", document.tuning_override));
+  FURLONG_CHECK(read_tuning(json, object, "tuning", document.tuning));
+  FURLONG_CHECK(read_tuning(json, object, "override", document.tuning_override));
   FURLONG_CHECK(object.strict());
   if (!is_version_text(document.minimum_client))
     return fail(Code::invalid, "{}.minimum_client: a version such as 0.1.0 is wanted", where);

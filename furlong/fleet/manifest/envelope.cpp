@@ -43,7 +43,8 @@ void add_signature(Envelope& envelope, const KeyPair& key) {
   const std::string id = key.public_key.id();
   std::erase_if(envelope.signatures, [&](const auto& entry) { return entry.key_id == id; });
   envelope.signatures.push_back(
-      {.key_id = id, .signature = sign(as_bytes(signed_bytes(envelope.payload_type, envelope.payload)), key)});
+      {.key_id = id,
+       .signature = sign(as_bytes(signed_bytes(envelope.payload_type, envelope.payload)), key)});
 }
 
 std::vector<PublicKey> signers(const Envelope& envelope, const RoleKeys& role) {
@@ -63,7 +64,8 @@ std::vector<PublicKey> signers(const Envelope& envelope, const RoleKeys& role) {
 Result<std::string_view> open_envelope(const Envelope& envelope, std::string_view type, const RoleKeys& role,
                                        std::string_view role_name) {
   if (envelope.payload_type != type)
-    return fail(Code::denied, "the envelope is a '{}', a '{}' is wanted", one_line(envelope.payload_type), type);
+    return fail(Code::denied, "the envelope is a '{}', a '{}' is wanted", one_line(envelope.payload_type),
+                type);
   const auto good = signers(envelope, role);
   if (role.threshold >= 1 && good.size() >= static_cast<std::size_t>(role.threshold))
     return std::string_view(envelope.payload);
