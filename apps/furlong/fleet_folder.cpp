@@ -60,6 +60,9 @@ Status remove_waiting(const fs::path& folder, const std::string& what) {
 Status sign_with_keys(const Arguments& arguments, const std::vector<const fleet::RoleKeys*>& roles,
                       fleet::Envelope& envelope) {
   if (!arguments.given("--key")) return fail(Code::invalid, "--key FILE is missing");
+  // Whoever adds a signature did not make the document: it is shown, to be read.
+  if (arguments.flag("--add"))
+    print_err(fmt::format("to be signed:\n{}\n", without_controls(envelope.payload.substr(0, 4096))));
   for (const std::string& file : arguments.values("--key")) {
     FURLONG_TRY(const KeyPair key, read_signing_key(file));
     const auto has = [&](const fleet::RoleKeys* role) {
