@@ -222,7 +222,7 @@ TEST_F(UpdaterTest, RefusesDuplicateKeys) {
 TEST_F(UpdaterTest, RefusesNaN) {
   begin();
   refused_payload(changed("\"percent\": 100.0", "\"percent\": NaN"), "syntax error");
-  refused_payload(changed("\"percent\": 100.0", "\"percent\": 1e999"), "does not fit");
+  refused_payload(changed("\"percent\": 100.0", "\"percent\": 1e999"), "number overflow");
 }
 
 TEST_F(UpdaterTest, RefusesInvalidUtf8) {
