@@ -111,7 +111,7 @@ PositionalSpec fleet_positional() {
 OptionSpec fleet_key_option(const std::string& role) {
   return {.name = "--key",
           .value_name = "FILE",
-          .help = fmt::format("Secret key of the role {}; repeatable.", role),
+          .help = fmt::format("Secret key of the role {}.", role),
           .repeatable = true,
           .complete = "file"};
 }

@@ -142,7 +142,7 @@ std::vector<OptionSpec> root_options(bool first) {
   for (const char* const role : role_names) {
     options.push_back({.name = fmt::format("--{}-key", role),
                        .value_name = "KEY",
-                       .help = fmt::format("Public key of the role {}: digits, or a .pub file; repeatable.{}",
+                       .help = fmt::format("Public key of the role {}: digits, or a .pub file.{}",
                                            role, otherwise),
                        .repeatable = true,
                        .complete = "file"});
