@@ -140,12 +140,12 @@ std::vector<OptionSpec> root_options(bool first) {
   if (first) options.push_back({.name = "--product", .value_name = "NAME", .help = "The fleet's name."});
   const std::string otherwise = first ? "" : " Default: as before.";
   for (const char* const role : role_names) {
-    options.push_back({.name = fmt::format("--{}-key", role),
-                       .value_name = "KEY",
-                       .help = fmt::format("Public key of the role {}: digits, or a .pub file.{}",
-                                           role, otherwise),
-                       .repeatable = true,
-                       .complete = "file"});
+    options.push_back(
+        {.name = fmt::format("--{}-key", role),
+         .value_name = "KEY",
+         .help = fmt::format("Public key of the role {}: digits, or a .pub file.{}", role, otherwise),
+         .repeatable = true,
+         .complete = "file"});
     options.push_back({.name = fmt::format("--{}-threshold", role),
                        .value_name = "N",
                        .help = fmt::format("How many keys of the role {} must sign.{}", role,
