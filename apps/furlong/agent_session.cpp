@@ -58,6 +58,7 @@ Result<fleet::AgentConfig> read_agent_config(const Arguments& arguments) {
     anchor(config.hub->ca_file, folder);
     anchor(config.hub->enrol_token_file, folder);
   }
+  if (config.manifest) anchor(config.manifest->root, folder);
   return config;
 }
 

@@ -1,6 +1,7 @@
 """A hub for tests: takes batches, checks their signatures, and misbehaves in a given order."""
 import ctypes
 import ctypes.util
+import hashlib
 import http.server
 import json
 import threading
@@ -37,6 +38,8 @@ class Hub:
         self.batches = []
         self.bad_signatures = 0
         self.requests = 0
+        self.manifest = None   # bytes that GET /v1/manifest answers; None: 503
+        self.manifest_requests = 0
         self.lock = threading.Lock()
         self.release = threading.Event()
         hub = self
@@ -46,6 +49,9 @@ class Hub:
 
             def do_POST(self):
                 hub.post(self)
+
+            def do_GET(self):
+                hub.get(self)
 
             def log_message(self, *_):
                 pass
@@ -74,6 +80,16 @@ class Hub:
         handler.end_headers()
         handler.wfile.write(data[:len(data) // 2] if cut else data)
         handler.close_connection = True
+
+    def get(self, handler):
+        self.manifest_requests += 1
+        body = self.manifest
+        if handler.path != "/v1/manifest" or body is None:
+            return self.answer(handler, 503, b"")
+        tag = '"' + hashlib.sha256(body).hexdigest() + '"'
+        if handler.headers["If-None-Match"] == tag:
+            return self.answer(handler, 304, b"")
+        return self.answer(handler, 200, body, [("ETag", tag)])
 
     def post(self, handler):
         body = handler.rfile.read(int(handler.headers["Content-Length"]))

@@ -5,6 +5,7 @@
 #include "furlong/base/os/process.h"
 #include "furlong/base/text.h"
 #include "furlong/fleet/agent/children.h"
+#include "furlong/fleet/manifest/trust.h"
 
 namespace furlong::app {
 namespace {
@@ -98,6 +99,19 @@ void check_hub(const fleet::AgentConfig& config, Report& report) {
     report.bad("key", key.error().text());
 }
 
+void check_manifest(const fleet::AgentConfig& config, Report& report) {
+  if (!config.manifest) return report.good("manifest", "none is fetched: there is no [manifest]");
+  const auto text = system_files().read(config.manifest->root, 1u << 20);
+  if (!text) return report.bad("manifest", text.error().text());
+  const auto envelope = fleet::parse_envelope(*text, config.manifest->root.string());
+  if (!envelope) return report.bad("manifest", envelope.error().text());
+  const auto root = fleet::open_pinned_root(*envelope);
+  if (!root) return report.bad("manifest", config.manifest->root.string() + ": " + root.error().text());
+  report.good("manifest",
+              fmt::format("channel {}, root {} of {}{}", config.manifest->channel, root->document.version,
+                          root->document.product, config.manifest->canary ? ", a canary" : ""));
+}
+
 Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(const fleet::AgentConfig config, read_agent_config(arguments));
   Report report;
@@ -106,6 +120,7 @@ Result<int> run(const Arguments& arguments) {
   check_devices(config, report);
   check_schedule(config.schedule, report);
   check_hub(config, report);
+  check_manifest(config, report);
   if (!config.finds_command.empty()) check_program("finds", config.finds_command.front(), report);
   if (report.faults() == 0) return exit_ok;
   print_err(fmt::format("furlong: {}: {} {}\n", arguments.value("--config"), report.faults(),

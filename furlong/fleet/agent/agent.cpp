@@ -15,6 +15,7 @@
 #include "furlong/fleet/agent/manifest.h"
 #include "furlong/fleet/agent/problems.h"
 #include "furlong/fleet/agent/supervisor.h"
+#include "furlong/fleet/manifest/updater.h"
 
 namespace furlong::fleet {
 namespace {
@@ -52,7 +53,8 @@ class BackOff {
 class RealAgent : public Agent, public WorkerSink {
  public:
   RealAgent(const AgentConfig& config, const AgentSurroundings& with, FileLock lock,
-            std::unique_ptr<Spool> spool, KeyPair key, std::vector<DeviceInfo> devices)
+            std::unique_ptr<Spool> spool, KeyPair key, std::vector<DeviceInfo> devices,
+            std::unique_ptr<ManifestVerifier> updater)
       : config_(config),
         with_(with),
         clock_(*with.clock),
@@ -60,6 +62,7 @@ class RealAgent : public Agent, public WorkerSink {
         spool_(std::move(spool)),
         key_(key),
         devices_(std::move(devices)),
+        updater_(std::move(updater)),
         packs_(config_, *with.processes, *with.files),
         started_(iso_time(clock_.wall_us())),
         // Machines that start in one millisecond, and one that starts twice in it, make different ids all the
@@ -125,6 +128,7 @@ class RealAgent : public Agent, public WorkerSink {
   std::unique_ptr<Spool> spool_;
   const KeyPair key_;
   const std::vector<DeviceInfo> devices_;
+  const std::unique_ptr<ManifestVerifier> updater_;  // nullptr: none is configured
   Packs packs_;
   const std::string started_;
   Random ids_;
@@ -393,9 +397,10 @@ void RealAgent::keep_finds(const std::stop_token& stop) {
 }
 
 void RealAgent::keep_manifest(const std::stop_token& stop) {
-  if (!config_.hub || with_.verifier == nullptr) return;
+  ManifestVerifier* verifier = with_.verifier != nullptr ? with_.verifier : updater_.get();
+  if (!config_.hub || verifier == nullptr) return;
   HubManifestSource source(*config_.hub, *with_.http);
-  ManifestFollower follower(source, *with_.verifier, *with_.files, config_.data,
+  ManifestFollower follower(source, *verifier, *with_.files, config_.data,
                             [this](std::string text) { say(LogLevel::info, std::move(text)); });
   while (!stop.stop_requested()) {
     const Status done = follower.step(stop);
@@ -481,6 +486,25 @@ Result<bool> agent_runs(const fs::path& data) {
   return lock.error();
 }
 
+namespace {
+
+Result<std::unique_ptr<ManifestVerifier>> open_updater(const AgentConfig& config,
+                                                       const AgentSurroundings& with, const KeyPair& key) {
+  if (!config.manifest) return nullptr;
+  const ManifestConfig& manifest = *config.manifest;
+  const auto root = with.files->read(manifest.root, 1u << 20);
+  if (!root) return Error(Code::invalid, root.error().text()).with("reading the pinned root");
+  const Client client{.machine = key.public_key.id(),
+                      .channel = manifest.channel,
+                      .canary = manifest.canary,
+                      .version = with.version};
+  auto updater = ManifestUpdater::open(*root, client, config.data, *with.files, *with.clock);
+  if (!updater) return Error(std::move(updater).error()).with(manifest.root.string());
+  return *std::move(updater);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Agent>> Agent::open(const AgentConfig& config, const AgentSurroundings& with,
                                            const std::stop_token& stop) {
   std::error_code made;
@@ -497,8 +521,9 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentConfig& config, const Agen
   FURLONG_TRY(const auto there, list_devices(*with.processes, config.furlong, stop));
   FURLONG_TRY(auto devices, choose_devices(config, there));
   if (config.hub && with.http == nullptr) return fail(Code::internal, "a hub without an HTTP client");
+  FURLONG_TRY(auto updater, open_updater(config, with, key));
   return std::make_unique<RealAgent>(config, with, *std::move(lock), std::move(spool), key,
-                                     std::move(devices));
+                                     std::move(devices), std::move(updater));
 }
 
 }  // namespace furlong::fleet

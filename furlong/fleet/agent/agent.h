@@ -27,7 +27,7 @@ struct AgentSurroundings {
   Processes* processes = nullptr;
   Clock* clock = nullptr;
   HttpClient* http = nullptr;            ///< needed when a hub is configured
-  ManifestVerifier* verifier = nullptr;  ///< nullptr: no manifest is fetched
+  ManifestVerifier* verifier = nullptr;  ///< nullptr: the configuration's [manifest], else none is fetched
   std::uint64_t seed = 0;                ///< of record ids and of the jitter between retries
   /// Messages for people, and lines for machines ("worker: race …", "TUNING {…}"); any thread, one at a time.
   std::function<void(LogLevel, std::string_view)> say;

@@ -125,6 +125,17 @@ Status read_devices(TomlTable& top, const std::string& file, AgentConfig& config
   return {};
 }
 
+Status read_manifest(const TomlNode& node, const std::string& file, bool hub, ManifestConfig& manifest) {
+  TomlTable table(node, file, "[manifest]");
+  if (table.find("root") != nullptr) path(table, "root", manifest.root);
+  if (manifest.root.empty()) table.wrong("root", "the name of the pinned root's file is empty");
+  table.text("channel", manifest.channel);
+  if (manifest.channel.empty() || manifest.channel.size() > 64) table.wrong("channel", "a name is wanted");
+  table.boolean("canary", manifest.canary);
+  if (!hub) table.wrong("root", "[manifest] needs a [hub] to fetch it from");
+  return table.strict();
+}
+
 Status read_finds(const TomlNode& node, const std::string& file, AgentConfig& config) {
   TomlTable table(node, file, "[finds]");
   command_words(table, "command", config.finds_command);
@@ -174,6 +185,7 @@ Result<AgentConfig> parse_agent_config(std::string_view text, std::string_view n
   if (schedule == nullptr) top.wrong("schedule", "the table [schedule] is missing");
   const TomlNode* work = top.find("work");
   const TomlNode* hub = top.find("hub");
+  const TomlNode* manifest = top.find("manifest");
   const TomlNode* finds = top.find("finds");
   if (!config.all_devices && config.devices.empty())
     top.wrong("devices", "no device: devices = \"all\", or a [[device]] table for each");
@@ -181,6 +193,8 @@ Result<AgentConfig> parse_agent_config(std::string_view text, std::string_view n
   FURLONG_CHECK(read_schedule(*schedule, file, config.schedule));
   if (work != nullptr) FURLONG_CHECK(read_work(*work, file, config.work));
   if (hub != nullptr) FURLONG_CHECK(read_hub(*hub, file, config.hub.emplace()));
+  if (manifest != nullptr)
+    FURLONG_CHECK(read_manifest(*manifest, file, config.hub.has_value(), config.manifest.emplace()));
   if (finds != nullptr) FURLONG_CHECK(read_finds(*finds, file, config));
   return config;
 }

@@ -60,6 +60,14 @@ struct HubConfig {
   bool operator==(const HubConfig&) const = default;
 };
 
+/// The fleet's signed manifest, fetched from the hub.
+struct ManifestConfig {
+  std::filesystem::path root = "root.json";  ///< the root that a person put on this machine
+  std::string channel = "stable";
+  bool canary = false;  ///< takes a new manifest before the others
+  bool operator==(const ManifestConfig&) const = default;
+};
+
 struct AgentConfig {
   std::filesystem::path data;     ///< folder
   std::filesystem::path furlong;  ///< the program that is started as `devices`, `pack make` and `worker`
@@ -70,6 +78,7 @@ struct AgentConfig {
   ScheduleConfig schedule;
   WorkConfig work;
   std::optional<HubConfig> hub;
+  std::optional<ManifestConfig> manifest;  ///< absent: no manifest is fetched
   std::vector<std::string> finds_command;  ///< gets each find as JSON on its standard input
   bool operator==(const AgentConfig&) const = default;
 };

@@ -56,6 +56,20 @@ TEST(AgentConfig, FaultsNameTheirPlace) {
   EXPECT_THAT(error_of(least + schedule + "lead = 5\n"), HasSubstr("[schedule] has no key 'lead'"));
 }
 
+TEST(AgentConfig, TheManifestsTable) {
+  const std::string hub = "[hub]\nurl = \"https://hub\"\n";
+  const auto config = parse_agent_config(least + schedule + hub + "[manifest]\n", "a.toml");
+  ASSERT_TRUE(config) << config.error().text();
+  EXPECT_EQ(config->manifest->root, "root.json");
+  EXPECT_EQ(config->manifest->channel, "stable");
+  EXPECT_FALSE(config->manifest->canary);
+  EXPECT_FALSE(parse_agent_config(least + schedule + hub, "a.toml")->manifest) << "nothing is fetched";
+  EXPECT_THAT(error_of(least + schedule + "[manifest]\n"), HasSubstr("needs a [hub]"));
+  EXPECT_THAT(error_of(least + schedule + hub + "[manifest]\ncanary = 1\n"), HasSubstr("canary"));
+  EXPECT_THAT(error_of(least + schedule + hub + "[manifest]\nroots = \"x\"\n"),
+              HasSubstr("[manifest] has no key 'roots'"));
+}
+
 TEST(HubUrl, PlainHttpIsForThisMachine) {
   for (const char* good : {"https://hub.example", "https://hub:8443/base", "http://127.0.0.1:80",
                            "http://localhost", "http://[::1]:9"})

@@ -24,31 +24,53 @@ Result<std::optional<std::string>> HubManifestSource::fetch(const std::stop_toke
   return std::optional(std::move(response.body));
 }
 
+Status refuse_link(const std::filesystem::path& file) {
+  std::error_code none;
+  if (!std::filesystem::is_symlink(std::filesystem::symlink_status(file, none))) return {};
+  return fail(Code::denied, "{}: a symbolic link stands there; it is not followed: remove it", file.string());
+}
+
 Status ManifestFollower::step(const std::stop_token& stop) {
+  const Status fetched = fetch_and_verify(stop);
+  FURLONG_CHECK(put_standing());
+  return fetched;
+}
+
+Status ManifestFollower::fetch_and_verify(const std::stop_token& stop) {
   FURLONG_TRY(const auto envelope, source_.fetch(stop));
   if (!envelope) return {};
-  FURLONG_TRY(const VerifiedManifest manifest, verifier_.verify(*envelope));
+  FURLONG_CHECK(verifier_.verify(*envelope));
+  source_.taken();
+  return {};
+}
+
+Status ManifestFollower::put_standing() {
+  FURLONG_TRY(const VerifiedManifest manifest, verifier_.standing());
+  if (manifest.note != told_ && !manifest.note.empty())
+    note_(fmt::format("manifest {}: {}; workers race in full", manifest.version, manifest.note));
+  told_ = manifest.note;
   FURLONG_CHECK(put("tuning.json", manifest.tuning, manifest.version));
   FURLONG_CHECK(put("override.json", manifest.tuning_override, manifest.version));
   version_ = manifest.version;
-  source_.taken();
   return {};
 }
 
 Status ManifestFollower::put(const char* name, const std::optional<std::string>& bytes,
                              const std::string& version) {
   const std::filesystem::path file = data_ / name;
+  const std::string of = version.empty() ? "no manifest" : "manifest " + version;
+  FURLONG_CHECK(refuse_link(file));
   const auto there = files_.read(file);
   if (!there && there.error().code() != Code::unavailable) return there.error();
   if (!bytes) {
     if (!there) return {};
     FURLONG_CHECK(files_.remove(file));
-    note_(fmt::format("manifest {}: {} is no more", version, name));
+    note_(fmt::format("{}: {} is no more", of, name));
     return {};
   }
   if (there && *there == *bytes) return {};
   FURLONG_CHECK(files_.write_atomic(file, *bytes));
-  note_(fmt::format("manifest {}: {} is new ({} bytes)", version, name, bytes->size()));
+  note_(fmt::format("{}: {} is new ({} bytes)", of, name, bytes->size()));
   return {};
 }
 

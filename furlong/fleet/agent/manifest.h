@@ -2,6 +2,7 @@
 // The fleet's manifest on its way to the tuning file. Who verifies it is a seam: without a verifier nothing
 // is fetched.
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -19,16 +20,23 @@ class Files;
 namespace furlong::fleet {
 
 struct VerifiedManifest {
-  std::string version;
+  std::string version;                         ///< empty: none was taken yet
   std::optional<std::string> tuning;           ///< the bytes of tuning.json; nullopt: none
   std::optional<std::string> tuning_override;  ///< of override.json
+  std::string note;                            ///< why nothing is pinned although there is a manifest
 };
+
+/// `denied` when a symbolic link stands where the agent is about to write: an atomic write would follow it.
+Status refuse_link(const std::filesystem::path& file);
 
 class ManifestVerifier {
  public:
   virtual ~ManifestVerifier() = default;
   /// Everything that is refused is an error that says why; what was verified is what is given back.
   virtual Result<VerifiedManifest> verify(std::string_view envelope) = 0;
+  /// What holds now of what was verified before: a manifest expires without anything being fetched. An error
+  /// says that this is not known.
+  virtual Result<VerifiedManifest> standing() = 0;
 };
 
 class ManifestSource {
@@ -60,11 +68,14 @@ class ManifestFollower {
   ManifestFollower(ManifestSource& source, ManifestVerifier& verifier, Files& files,
                    std::filesystem::path data, Note note)
       : source_(source), verifier_(verifier), files_(files), data_(std::move(data)), note_(std::move(note)) {}
-  /// One look. An error changes nothing; the last good files stay.
+  /// One look. An error is told and what was good before holds, for as long as it holds by itself: also when
+  /// the hub is away.
   Status step(const std::stop_token& stop);
   const std::string& version() const { return version_; }
 
  private:
+  Status fetch_and_verify(const std::stop_token& stop);
+  Status put_standing();
   Status put(const char* name, const std::optional<std::string>& bytes, const std::string& version);
 
   ManifestSource& source_;
@@ -73,6 +84,7 @@ class ManifestFollower {
   const std::filesystem::path data_;
   Note note_;
   std::string version_;
+  std::string told_;  ///< the last note, so that each is told once
 };
 
 }  // namespace furlong::fleet
