@@ -11,6 +11,7 @@
 
 #include "furlong/base/os/clock.h"
 #include "furlong/fleet/agent/children.h"
+#include "furlong/fleet/agent/internal/testing.h"
 #include "furlong/fleet/agent/schedule.h"
 
 namespace furlong::fleet {
@@ -80,28 +81,16 @@ class ObedientWorker : public Child {
   bool ended_ = false;
 };
 
-/// A child that has ended.
-class EndedChild : public Child {
- public:
-  explicit EndedChild(std::string output) { end_.exit_code = 0, end_.standard_output = std::move(output); }
-  Result<std::optional<std::string>> read_line(double) override { return std::optional<std::string>(); }
-  Status write(std::string_view) override { return {}; }
-  void close_input() override {}
-  ProcessEnd kill() override { return end_; }
-  ProcessEnd wait(double) override { return end_; }
-  int pid() const override { return 43; }
-
- private:
-  ProcessEnd end_;
-};
+using testing_support::EndedChild;
 
 class Children : public Processes {
  public:
   Result<std::unique_ptr<Child>> start(const ProcessRequest& request) override {
     if (request.argv.at(1) == "devices")
-      return std::make_unique<EndedChild>(
-          R"({"devices":[{"address":"cuda:0","label":"H200","uuid":"GPU-1"}]})");
-    if (request.argv.at(1) != "worker") return std::make_unique<EndedChild>("");
+      return std::make_unique<EndedChild>(ProcessEnd{
+          .exit_code = 0,
+          .standard_output = R"({"devices":[{"address":"cuda:0","label":"H200","uuid":"GPU-1"}]})"});
+    if (request.argv.at(1) != "worker") return std::make_unique<EndedChild>(ProcessEnd{.exit_code = 0});
     return std::make_unique<ObedientWorker>([this](const std::string& line) {
       const std::scoped_lock lock(mutex);
       heard += line;
@@ -130,8 +119,13 @@ TEST(Agent, AClockThatJumpsAnHourEitherWayOnlyChoosesAnotherTurn) {
     said += std::string(text) + "\n";
   };
   clock.set(500'000 * hour_us + 60'000'000);
+  std::optional<FileLock> looked = std::move(*FileLock::acquire(agent_lock_file(folder.path())));
+  std::jthread looker([&] {
+    system_clock().sleep_ns(100'000'000);
+    looked.reset();
+  });
   auto agent = Agent::open(config, with, {});
-  ASSERT_TRUE(agent) << agent.error().text();
+  ASSERT_TRUE(agent) << "somebody who only looked held the lock for a moment: " << agent.error().text();
   EXPECT_TRUE(*agent_runs(folder.path()));
   EXPECT_EQ(Agent::open(config, with, {}).error().code(), Code::denied);
 
