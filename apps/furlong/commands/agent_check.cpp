@@ -89,7 +89,8 @@ bool is_enrolled(const fleet::AgentConfig& config) {
   const auto text = system_files().read(file, 16u << 20);
   if (!text) return false;
   const auto status = fleet::parse_agent_status(*text, file.string());
-  return status && status->hub_url == config.hub->url && status->hub.enrolled;
+  return status && status->hub_url == config.hub->url && status->hub.enrolled &&
+         status->hub.state != "denied";
 }
 
 void check_hub(const fleet::AgentConfig& config, Report& report) {

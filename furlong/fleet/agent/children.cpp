@@ -17,6 +17,7 @@ constexpr double devices_timeout_s = 120;  // drivers of many cards are slow to 
 constexpr double pack_timeout_s = 600;
 constexpr double find_timeout_s = 60;
 constexpr std::uint64_t largest_pack = 1u << 30;
+constexpr std::uint64_t entry_costs = 4096;  // of that, so that empty files and folders have an end
 constexpr int deepest_pack = 8;
 
 std::string last_words(const ProcessEnd& end) {
@@ -223,6 +224,8 @@ Status Packs::copy(const std::filesystem::path& from, const std::filesystem::pat
                    std::uint64_t& left) {
   FURLONG_TRY(const auto names, files_.list(from));
   for (const std::string& name : names) {
+    if (left < entry_costs) return fail(Code::exhausted, "{}: too large for a pack", from.string());
+    left -= entry_costs;
     if (name.ends_with('/')) {
       if (depth == 0) return fail(Code::invalid, "{}: folders too deep for a pack", from.string());
       const std::string folder_name = name.substr(0, name.size() - 1);
