@@ -21,14 +21,15 @@ using testing::HasSubstr;
 
 constexpr std::int64_t hour_us = 3'600'000'000;
 
-/// Steady time is real; wall time is set.
+/// Steady time is real, and may be let pass; wall time is set.
 class SetClock : public Clock {
  public:
-  std::int64_t now_ns() override { return system_clock().now_ns(); }
+  std::int64_t now_ns() override { return system_clock().now_ns() + passed_ns; }
   std::int64_t wall_us() override { return now_ns() / 1000 + offset_us; }
   void sleep_ns(std::int64_t duration_ns) override { system_clock().sleep_ns(duration_ns / 20); }
   void set(std::int64_t wall) { offset_us = wall - now_ns() / 1000; }
   std::atomic<std::int64_t> offset_us{0};
+  std::atomic<std::int64_t> passed_ns{0};
 };
 
 /// A worker that does at once what it is told.
@@ -160,6 +161,32 @@ TEST(Agent, AClockThatJumpsAnHourEitherWayOnlyChoosesAnotherTurn) {
   EXPECT_EQ(left->devices.at(0).state, "stopped");
   agent->reset();
   EXPECT_FALSE(*agent_runs(folder.path()));
+}
+
+TEST(Agent, ASilentScheduleCommandIsAProblem) {
+  const TemporaryFolder folder = std::move(*TemporaryFolder::make("agent"));
+  SetClock clock;
+  Children children;
+  AgentConfig config{.data = folder.path(), .furlong = "furlong", .all_devices = true};
+  config.schedule.kind = ScheduleConfig::Kind::command;
+  config.schedule.command = {"chain", "follow"};
+  const AgentSurroundings with{
+      .version = "1", .files = &system_files(), .processes = &children, .clock = &clock};
+  auto agent = Agent::open(config, with, {});
+  ASSERT_TRUE(agent) << agent.error().text();
+  std::stop_source stop;
+  std::thread work([&] { EXPECT_TRUE((*agent)->run(stop.get_token())); });
+  const auto told = [&] {
+    for (const std::string& each : (*agent)->status().problems)
+      if (each.starts_with("no program is due: ")) return true;
+    return false;
+  };
+  EXPECT_FALSE(told()) << "it may be waking up";
+  clock.passed_ns += 31'000'000'000;
+  for (int i = 0; i < 6000 && !told(); ++i) system_clock().sleep_ns(10'000'000);
+  EXPECT_TRUE(told());
+  stop.request_stop();
+  work.join();
 }
 
 }  // namespace
