@@ -156,7 +156,14 @@ class CurlHttp : public HttpClient {
     }
     set(CURLOPT_NOSIGNAL, 1L);  // threads
     set(CURLOPT_FOLLOWLOCATION, 0L);
-    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    // Before 7.85 (Ubuntu 22.04) there is only the mask of CURLOPT_PROTOCOLS, which newer headers call
+    // deprecated.
+    constexpr auto protocols_mask = static_cast<CURLoption>(CURLOPTTYPE_LONG + 181);
+    const CURLcode named = curl_.easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    if (named == CURLE_UNKNOWN_OPTION)
+      set(protocols_mask, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    else if (refused == CURLE_OK)
+      refused = named;
     // Plain http is for this machine only: a proxy of the environment would carry it, token and all,
     // elsewhere.
     if (!request.url.starts_with("https://")) set(CURLOPT_PROXY, "");
