@@ -1,5 +1,7 @@
 #include "apps/furlong/agent_session.h"
 
+#include <random>
+
 #include "apps/furlong/session.h"
 #include "apps/furlong/version.h"
 #include "furlong/base/hash.h"
@@ -15,6 +17,14 @@ namespace fs = std::filesystem;
 /// Relative to the configuration's folder, which is where its writer stands.
 void anchor(fs::path& path, const fs::path& folder) {
   if (!path.empty() && path.is_relative()) path = (folder / path).lexically_normal();
+}
+
+/// A program by a path is anchored as well; a bare name is looked for in PATH.
+void anchor_program(std::vector<std::string>& command, const fs::path& folder) {
+  if (command.empty() || command.front().find('/') == std::string::npos) return;
+  fs::path program = command.front();
+  anchor(program, folder);
+  command.front() = program.string();
 }
 
 std::string_view level_word(LogLevel level) {
@@ -54,6 +64,9 @@ Result<fleet::AgentConfig> read_agent_config(const Arguments& arguments) {
   } else {
     anchor(config.furlong, folder);
   }
+  config.folder = folder;
+  anchor_program(config.schedule.command, folder);
+  anchor_program(config.finds_command, folder);
   if (config.hub) {
     anchor(config.hub->ca_file, folder);
     anchor(config.hub->enrol_token_file, folder);
@@ -74,6 +87,8 @@ fleet::AgentSurroundings agent_surroundings(fleet::HttpClient* http) {
                                 .processes = &system_processes(),
                                 .clock = &system_clock(),
                                 .http = http};
+  std::random_device chance;
+  with.seed = static_cast<std::uint64_t>(chance()) << 32 | chance();
   with.say = print_log;
   with.say_plain = [](std::string_view line) { print_err(std::string(line) + "\n"); };
   return with;

@@ -2,6 +2,7 @@
 // without it runs everything but the hub's client.
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 
@@ -121,7 +122,7 @@ class CurlHttp : public HttpClient {
     add("Expect:");  // no "100 Continue" to wait for
     Exchange exchange{.request = &request, .stop = stop};
     std::array<char, CURL_ERROR_SIZE> words{};
-    set_options(handle.get(), request, exchange, headers.get(), words.data());
+    FURLONG_CHECK(set_options(handle.get(), request, exchange, headers.get(), words.data()));
     const CURLcode result = curl_.easy_perform(handle.get());
     if (stop.stop_requested()) return fail(Code::unavailable, "{}: stopped", request.url);
     if (exchange.too_large)
@@ -137,9 +138,13 @@ class CurlHttp : public HttpClient {
   }
 
  private:
-  void set_options(CURL* handle, const HttpRequest& request, Exchange& exchange, curl_slist* headers,
-                   char* words) const {
-    const auto set = [&](CURLoption option, auto value) { curl_.easy_setopt(handle, option, value); };
+  Status set_options(CURL* handle, const HttpRequest& request, Exchange& exchange, curl_slist* headers,
+                     char* words) const {
+    CURLcode refused = CURLE_OK;
+    const auto set = [&](CURLoption option, auto value) {
+      const CURLcode result = curl_.easy_setopt(handle, option, value);
+      if (result != CURLE_OK && refused == CURLE_OK) refused = result;
+    };
     set(CURLOPT_ERRORBUFFER, words);
     set(CURLOPT_URL, request.url.c_str());
     set(CURLOPT_HTTPHEADER, headers);
@@ -151,12 +156,26 @@ class CurlHttp : public HttpClient {
     }
     set(CURLOPT_NOSIGNAL, 1L);  // threads
     set(CURLOPT_FOLLOWLOCATION, 0L);
-    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    // Before 7.85 (Ubuntu 22.04) there is only the mask of CURLOPT_PROTOCOLS, which newer headers call
+    // deprecated.
+    constexpr auto protocols_mask = static_cast<CURLoption>(CURLOPTTYPE_LONG + 181);
+    const CURLcode named = curl_.easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    if (named == CURLE_UNKNOWN_OPTION)
+      set(protocols_mask, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    else if (refused == CURLE_OK)
+      refused = named;
+    // Plain http is for this machine only: a proxy of the environment would carry it, token and all,
+    // elsewhere.
+    if (!request.url.starts_with("https://")) set(CURLOPT_PROXY, "");
     set(CURLOPT_SSL_VERIFYPEER, 1L);
     set(CURLOPT_SSL_VERIFYHOST, 2L);
     if (!request.ca_file.empty()) set(CURLOPT_CAINFO, request.ca_file.c_str());
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout_s * 1e3));
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_s * 1e3));
+    if (request.stall_timeout_s > 0) {
+      set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+      set(CURLOPT_LOW_SPEED_TIME, std::max(1L, static_cast<long>(request.stall_timeout_s)));
+    }
     set(CURLOPT_WRITEFUNCTION, &on_body);
     set(CURLOPT_WRITEDATA, &exchange);
     set(CURLOPT_HEADERFUNCTION, &on_header);
@@ -164,6 +183,12 @@ class CurlHttp : public HttpClient {
     set(CURLOPT_NOPROGRESS, 0L);
     set(CURLOPT_XFERINFOFUNCTION, &on_progress);
     set(CURLOPT_XFERINFODATA, &exchange);
+    // One that is not in force may be the one that keeps a secret: nothing is sent without all of them.
+    if (refused != CURLE_OK)
+      return fail(Code::incompatible,
+                  "{}: this libcurl refuses an option ({}): install libcurl4 (7.85 or newer)", request.url,
+                  curl_.easy_strerror(refused));
+    return {};
   }
 
   Library library_;

@@ -21,6 +21,7 @@ struct HttpRequest {
   std::string body = {};
   double connect_timeout_s = 10;
   double timeout_s = 60;                   ///< of the whole exchange
+  double stall_timeout_s = 0;              ///< ended when nothing moves for so long; 0: no such limit
   std::size_t max_reply_bytes = 1u << 20;  ///< headers and body
   std::filesystem::path ca_file = {};      ///< whom to trust in place of the system's list
 };

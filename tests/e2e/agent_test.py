@@ -171,6 +171,20 @@ class AgentCommands(AgentCase):
         self.assertEqual((after.returncode, after.stdout.startswith("NO AGENT RUNS")), (3, True), after.stdout)
         self.delivered_once(hub)
 
+    def test_relative_programs_are_beside_the_configuration(self):
+        for name, text in (("chain", f"#!/bin/sh\necho '{json.dumps({'epoch_seed': '11' * 32, 'day': 1, 'height': 2, 'boundary': 1})}'\nexec sleep 1000\n"),
+                           ("take", f"#!/bin/sh\ncat >> {self.path('finds.jsonl')}\n")):
+            os.makedirs(self.path("programs"), exist_ok=True)
+            self.write(f"programs/{name}", text)
+            os.chmod(self.path(f"programs/{name}"), 0o755)
+        self.plan(find_every=3)
+        self.config(schedule='kind = "command"\ncommand = ["./programs/chain"]', rest='[finds]\ncommand = ["programs/take"]\n')
+        agent = subprocess.Popen([FURLONG, "agent", "--config", self.path("agent.toml")], env=self.environment, cwd="/",
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.agents.append(agent)
+        self.until(lambda: os.path.exists(self.path("finds.jsonl")), "a find")
+        self.assertEqual(self.end(agent), 0)
+
     def test_faults_of_a_configuration(self):
         def fault(text, expected, **options):
             self.config(**{"schedule": 'seed = "x"', **options, "rest": text})
@@ -335,6 +349,48 @@ class AgentRecords(AgentCase):
         self.until_state(lambda s: s["pid"] == agent.pid and s["hub"]["state"] == "ok" and s["spool"]["records"] == 0, "delivered")
         self.end(agent)
         self.delivered_once(back)
+
+    def test_a_proxy_is_not_for_a_hub_on_this_machine(self):
+        hub = self.hub()
+        self.with_hub(hub)
+        self.environment |= {name: "http://127.0.0.1:1" for name in ("http_proxy", "all_proxy", "ALL_PROXY")}
+        for name in ("no_proxy", "NO_PROXY"):
+            self.environment.pop(name, None)
+        agent = self.start()
+        self.until(lambda: hub.records, "a record at the hub")
+        self.end(agent)
+
+    def test_a_used_token_may_be_removed(self):
+        hub = self.hub()
+        self.write("token", "let-me-in\n")
+        self.config(rest=f'[hub]\nurl = "{hub.url}"\nenrol_token_file = "token"\nretry_most_s = 1\n')
+        agent = self.start()
+        self.until_state(lambda s: s["hub"]["enrolled"], "enrolled")
+        self.end(agent)
+        os.remove(self.path("token"))
+        check = self.run_furlong("agent", "check", "--config", self.path("agent.toml"))
+        self.assertEqual((check.returncode, "this machine is enrolled" in check.stdout), (0, True), check.stdout)
+        before = len(hub.records)
+        agent = self.start()
+        self.until(lambda: len(hub.records) > before, "it goes on without")
+        self.end(agent)
+
+    def test_a_replaced_key_sends_what_waits(self):
+        hub = self.hub(token="another")  # which lets nobody in
+        self.with_hub(hub)
+        agent = self.start()
+        self.until_state(lambda s: s["hub"]["state"] == "denied" and s["spool"]["records"] >= 1, "denied")
+        before = self.state()["machine"]
+        self.end(agent)
+        os.remove(os.path.join(self.data, "machine.key"))
+        friendly = self.hub()
+        self.with_hub(friendly)
+        agent = self.start()
+        self.until(lambda: len(friendly.records) >= 2, "what waited and what came")
+        self.end(agent)
+        machines = {json.loads(line)["machine"] for line in friendly.records.values()}
+        self.assertEqual(len(machines), 1)
+        self.assertNotIn(before, machines)
 
     def test_refused_records_are_kept_apart(self):
         hub = self.hub("refuse")

@@ -84,11 +84,26 @@ void check_file(const char* what, const fs::path& file, Report& report) {
   report.good(what, file.string());
 }
 
+/// As the agent told it last.
+bool is_enrolled(const fleet::AgentConfig& config) {
+  const fs::path file = fleet::agent_status_file(config.data);
+  const auto text = system_files().read(file, 16u << 20);
+  if (!text) return false;
+  const auto status = fleet::parse_agent_status(*text, file.string());
+  return status && status->hub_url == config.hub->url && status->hub.enrolled &&
+         status->hub.state != "denied";
+}
+
 void check_hub(const fleet::AgentConfig& config, Report& report) {
   if (!config.hub) return report.good("hub", "none: race records stay in the data folder");
   report.good("hub", config.hub->url);
   check_file("ca_file", config.hub->ca_file, report);
-  check_file("token", config.hub->enrol_token_file, report);
+  // It is used once: a machine that is enrolled does not need it, and its owner may have removed it.
+  if (!config.hub->enrol_token_file.empty() && is_enrolled(config) &&
+      !system_files().exists(config.hub->enrol_token_file))
+    report.good("token", "is gone, and not needed: this machine is enrolled");
+  else
+    check_file("token", config.hub->enrol_token_file, report);
   if (const auto http = fleet::open_curl(); !http) report.bad("hub", http.error().text());
   const auto key = system_files().read(config.data / "machine.key", 4096);
   if (key)

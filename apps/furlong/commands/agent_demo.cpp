@@ -170,7 +170,8 @@ Result<fleet::AgentConfig> demo_config(const Arguments& arguments, const std::fi
   config.work.geometry = "small";
   // A find every few seconds: a processor does about a million hashes a second, a card some hundred millions.
   config.work.target = device.is_host_cpu ? 1ull << 41 : 1ull << 34;
-  config.work.race_budget_s = static_cast<double>(config.schedule.epoch_s) / 2;
+  config.work.race_budget_s =
+      std::min(static_cast<double>(config.schedule.epoch_s) / 2, fleet::most_race_budget_s);
   config.work.arguments = {"--rate-every-s", "2"};
   return config;
 }

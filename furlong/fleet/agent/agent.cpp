@@ -9,10 +9,14 @@
 #include "furlong/base/os/clock.h"
 #include "furlong/base/random.h"
 #include "furlong/base/text.h"
+#include "furlong/fleet/agent/back_off.h"
 #include "furlong/fleet/agent/children.h"
+#include "furlong/fleet/agent/finds.h"
 #include "furlong/fleet/agent/identity.h"
 #include "furlong/fleet/agent/ingest.h"
 #include "furlong/fleet/agent/manifest.h"
+#include "furlong/fleet/agent/nonces.h"
+#include "furlong/fleet/agent/planner.h"
 #include "furlong/fleet/agent/problems.h"
 #include "furlong/fleet/agent/supervisor.h"
 #include "furlong/fleet/manifest/updater.h"
@@ -28,33 +32,15 @@ constexpr double status_every_s = 2;
 constexpr double ingest_every_s =
     5;  // also without a doorbell: a worker may have died between record and bell
 constexpr double quit_patience_s = 15;
+constexpr std::int64_t chain_patience_ns = 30 * second_ns;  // a chain's node may be waking up
+constexpr double lock_patience_s = 1;  // `agent status` and `agent check` take the lock for a moment
 constexpr std::uintmax_t largest_records_file = 16u << 20;  // which is read whole at every record
-
-/// Waits that double from one to the other.
-class BackOff {
- public:
-  BackOff(Clock& clock, double first_s, double longest_s)
-      : clock_(clock), first_s_(first_s), longest_s_(longest_s) {}
-  bool due() const { return clock_.now_ns() >= next_ns_; }
-  void failed() {
-    wait_s_ = wait_s_ == 0 ? first_s_ : std::min(longest_s_, wait_s_ * 2);
-    next_ns_ = clock_.now_ns() + static_cast<std::int64_t>(wait_s_ * 1e9);
-  }
-  void succeeded() { wait_s_ = next_ns_ = 0; }
-  double wait_s() const { return wait_s_; }
-
- private:
-  Clock& clock_;
-  const double first_s_, longest_s_;
-  double wait_s_ = 0;
-  std::int64_t next_ns_ = 0;
-};
 
 class RealAgent : public Agent, public WorkerSink {
  public:
   RealAgent(const AgentConfig& config, const AgentSurroundings& with, FileLock lock,
             std::unique_ptr<Spool> spool, KeyPair key, std::vector<DeviceInfo> devices,
-            std::unique_ptr<ManifestVerifier> updater)
+            const std::vector<NonceShare>& shares, std::unique_ptr<ManifestVerifier> updater)
       : config_(config),
         with_(with),
         clock_(*with.clock),
@@ -65,17 +51,16 @@ class RealAgent : public Agent, public WorkerSink {
         updater_(std::move(updater)),
         packs_(config_, *with.processes, *with.files),
         started_(iso_time(clock_.wall_us())),
-        // Machines that start in one millisecond, and one that starts twice in it, make different ids all the
-        // same.
-        ids_(load_le<std::uint64_t>(key_.public_key.bytes.data()) ^
-                 static_cast<std::uint64_t>(clock_.now_ns()) ^ with_.seed,
-             "records") {
+        // Machines that start in one millisecond, and one that starts twice in it, make different ids (and
+        // waits) all the same.
+        seed_(agent_seed(key_.public_key, clock_, with_.seed)),
+        ids_(seed_, "records") {
     make_schedule();
-    make_supervisors();
+    make_supervisors(shares);
     if (config_.hub)
-      delivery_ = std::make_unique<Delivery>(
-          *config_.hub, key_, *with_.http, *spool_, *with_.files, clock_, with_.seed,
-          [this](std::string text) { say(LogLevel::info, std::move(text)); });
+      delivery_ =
+          std::make_unique<Delivery>(*config_.hub, key_, *with_.http, *spool_, *with_.files, clock_, seed_,
+                                     [this](std::string text) { say(LogLevel::info, std::move(text)); });
   }
 
   Status run(const std::stop_token& stop) override;
@@ -99,7 +84,7 @@ class RealAgent : public Agent, public WorkerSink {
 
  private:
   void make_schedule();
-  void make_supervisors();
+  void make_supervisors(const std::vector<NonceShare>& shares);
   /// It stands in the status until problems_.over(what).
   void problem(const std::string& what, const std::string& how) {
     if (problems_.stands(what, how)) say(LogLevel::warning, fmt::format("{}: {}", what, how));
@@ -108,9 +93,8 @@ class RealAgent : public Agent, public WorkerSink {
   void follow_chain(const std::stop_token& stop);
   void take_chain_line(const std::string& line);
   void keep_schedule(const std::stop_token& stop);
-  void schedule_turn(const std::stop_token& stop);
-  std::optional<WorkerPlan::Step> step_of(const char* which, const std::optional<Turn>& turn,
-                                          const std::stop_token& stop);
+  void watch_chain(const Due& due);
+  void prune_packs(const Due& due);
   void keep_records(const std::stop_token& stop);
   std::vector<std::string> record_slots();
   void ingest_all();
@@ -131,6 +115,8 @@ class RealAgent : public Agent, public WorkerSink {
   const std::unique_ptr<ManifestVerifier> updater_;  // nullptr: none is configured
   Packs packs_;
   const std::string started_;
+  const std::int64_t begun_ns_ = clock_.now_ns();
+  const std::uint64_t seed_;
   Random ids_;
   std::unique_ptr<Schedule> schedule_;
   ChainSchedule* chain_ = nullptr;  // schedule_, when it follows a command
@@ -139,11 +125,11 @@ class RealAgent : public Agent, public WorkerSink {
   std::atomic<bool> doorbell_{true};
   std::atomic<bool> find_bell_{true};
   std::atomic<bool> spool_full_{false};
+  std::vector<record::Pair> kept_packs_;  // keep_schedule's
   std::mutex say_mutex_;
   Problems problems_{clock_};
 
   std::mutex mutex_;  // of what follows
-  WorkerPlan plan_;
   Due due_;
   std::int64_t jumps_ = 0;
   std::string manifest_;
@@ -159,15 +145,11 @@ void RealAgent::make_schedule() {
   }
 }
 
-void RealAgent::make_supervisors() {
+void RealAgent::make_supervisors(const std::vector<NonceShare>& shares) {
   // Shares by the order of slots, not of the configuration: moving a table must not move the nonces.
   std::vector<std::string> slots;
   for (const DeviceInfo& device : devices_) slots.push_back(device.slot);
   std::sort(slots.begin(), slots.end());
-  const std::uint64_t parts = devices_.size();
-  const std::uint64_t whole = config_.work.nonce_count;
-  // 2^64 / parts, rounded down, without 2^64.
-  const std::uint64_t share = parts == 1 ? whole : whole == 0 ? UINT64_MAX / parts : whole / parts;
   for (const DeviceInfo& device : devices_) {
     WorkerSetup setup{.device = device, .argv = worker_command(config_, device)};
     setup.environment = {{"FURLONG_TUNING_FILE", (config_.data / "tuning.json").string()}};
@@ -176,9 +158,9 @@ void RealAgent::make_supervisors() {
       setup.patience_s = std::min(setup.patience_s, static_cast<double>(config_.schedule.lead) / 3);
     setup.target = config_.work.target;
     const auto at =
-        static_cast<std::uint64_t>(std::find(slots.begin(), slots.end(), device.slot) - slots.begin());
-    setup.nonce_first = config_.work.nonce_first + at * share;
-    setup.nonce_count = share;
+        static_cast<std::size_t>(std::find(slots.begin(), slots.end(), device.slot) - slots.begin());
+    setup.nonce_first = shares[at].first;
+    setup.nonce_count = shares[at].count;
     supervisors_.push_back(
         std::make_unique<Supervisor>(std::move(setup), *with_.processes, *spool_, clock_, *this));
   }
@@ -247,66 +229,51 @@ void RealAgent::follow_chain(const std::stop_token& stop) {
   }
 }
 
-std::optional<WorkerPlan::Step> RealAgent::step_of(const char* which, const std::optional<Turn>& turn,
-                                                   const std::stop_token& stop) {
-  if (!turn) return std::nullopt;
-  const std::string what = fmt::format("no pack for the {} program", which);
-  const auto pack = packs_.ensure(*turn, stop);
-  if (pack) {
-    problems_.over(what);
-    return WorkerPlan::Step{.pair = turn->pair(), .pack = pack->string()};
-  }
-  if (!stop.stop_requested()) problem(what, fmt::format("{}: {}", turn->pair().text(), pack.error().text()));
-  return std::nullopt;
+void RealAgent::watch_chain(const Due& due) {
+  if (chain_ == nullptr) return;
+  const std::string what = "no program is due";
+  if (due.current) return problems_.over(what);
+  if (clock_.now_ns() - begun_ns_ >= chain_patience_ns)
+    problem(what,
+            "the schedule command has told of none that has begun (a line whose height has reached its "
+            "boundary)");
 }
 
-void RealAgent::schedule_turn(const std::stop_token& stop) {
-  const Due due = schedule_->due(clock_.wall_us());
-  WorkerPlan plan;
-  plan.current = step_of("current", due.current, stop);
-  const auto hand_over = [&] {
-    for (const auto& supervisor : supervisors_) supervisor->set_plan(plan);
-    const std::scoped_lock lock(mutex_);
-    due_ = due;
-    plan_ = plan;
-  };
-  hand_over();  // what is due now does not wait for the next pack to be made
-  if (!due.next) return;
-  plan.next = step_of("next", due.next, stop);
-  hand_over();
+void RealAgent::prune_packs(const Due& due) {
+  std::vector<record::Pair> wanted;
+  if (due.current) wanted.push_back(due.current->pair());
+  if (due.next) wanted.push_back(due.next->pair());
+  // At a boundary the old program goes on until each worker has swapped.
+  for (const auto& supervisor : supervisors_)
+    if (const auto serves = supervisor->view().pair) wanted.push_back(*serves);
+  if (wanted == kept_packs_) return;
+  const Status pruned = packs_.keep_only(wanted);
+  if (!pruned) return problem("old packs stay", pruned.error().text());
+  problems_.over("old packs stay");
+  kept_packs_ = std::move(wanted);
 }
 
 void RealAgent::keep_schedule(const std::stop_token& stop) {
   JumpWatch jumps(clock_);
-  BackOff back_off(clock_, 2, 60);
-  std::vector<record::Pair> kept;
-  while (!stop.stop_requested()) {
+  Planner planner(packs_, clock_, problems_,
+                  [this](const std::string& what, const std::string& how) { problem(what, how); });
+  do {
     if (const double jump_s = jumps.look(); jump_s != 0) {
       say(LogLevel::warning,
           fmt::format("the wall clock jumped by {:+.0f} s: the schedule is looked at anew", jump_s));
       const std::scoped_lock lock(mutex_);
       ++jumps_;
     }
-    if (back_off.due()) {
-      schedule_turn(stop);
-      std::vector<record::Pair> wanted;
-      bool complete = false;
-      {
-        const std::scoped_lock lock(mutex_);
-        if (due_.current) wanted.push_back(due_.current->pair());
-        if (due_.next) wanted.push_back(due_.next->pair());
-        complete = plan_.current.has_value() == due_.current.has_value() &&
-                   plan_.next.has_value() == due_.next.has_value();
-      }
-      complete ? back_off.succeeded() : back_off.failed();
-      if (complete && wanted != kept) {
-        const Status pruned = packs_.keep_only(wanted);
-        if (!pruned) problem("old packs stay", pruned.error().text());
-        kept = wanted;
-      }
-    }
-    pause(0.2, stop);
-  }
+    const Due due = schedule_->due(clock_.wall_us());
+    watch_chain(due);
+    const auto hand_over = [&](const WorkerPlan& plan) {
+      for (const auto& supervisor : supervisors_) supervisor->set_plan(plan);
+      const std::scoped_lock lock(mutex_);
+      due_ = due;
+    };
+    planner.turn(due, hand_over, stop);
+    if (planner.complete()) prune_packs(due);
+  } while (pause(0.2, stop));
 }
 
 std::vector<std::string> RealAgent::record_slots() {
@@ -371,28 +338,12 @@ void RealAgent::keep_records(const std::stop_token& stop) {
 
 void RealAgent::keep_finds(const std::stop_token& stop) {
   if (config_.finds_command.empty()) return;
-  BackOff back_off(clock_, 1, 300);
+  FindsGiver giver(config_.finds_command, *with_.processes, *spool_, clock_, problems_,
+                   [this](const std::string& what, const std::string& how) { problem(what, how); });
   while (!stop.stop_requested()) {
     find_bell_ = false;
-    while (!stop.stop_requested() && back_off.due()) {
-      const auto find = spool_->waiting_find();
-      if (!find) {
-        problem("finds wait", find.error().text());
-        back_off.failed();
-        break;
-      }
-      if (!*find) break;
-      Status given = give_find(*with_.processes, config_.finds_command, **find, stop);
-      if (given) given = spool_->find_taken(**find);
-      if (given) {
-        back_off.succeeded();
-        problems_.over("finds wait");
-      } else if (!stop.stop_requested()) {
-        problem("finds wait", given.error().text());
-        back_off.failed();
-      }
-    }
-    pause(1, stop, back_off.due() ? &find_bell_ : nullptr);
+    const bool at_once = giver.step(stop);
+    pause(1, stop, at_once ? &find_bell_ : nullptr);
   }
 }
 
@@ -511,19 +462,23 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentConfig& config, const Agen
   fs::create_directories(config.data, made);
   if (made)
     return fail(Code::denied, "{}: the data folder cannot be made: {}", config.data.string(), made.message());
-  auto lock = FileLock::acquire(agent_lock_file(config.data), 0);
+  auto lock = FileLock::acquire(agent_lock_file(config.data), lock_patience_s);
   if (!lock && lock.error().code() == Code::timeout)
     return fail(Code::denied, "{}: another agent works in this data folder", config.data.string());
   if (!lock) return lock.error();
   FURLONG_TRY(auto spool,
-              Spool::open(config.data / "spool.sqlite", {.pending_bytes = config.spool_mib << 20}));
+              Spool::open(config.data / "spool.sqlite", {.pending_bytes = config.spool_mib << 20,
+                                                         .finds_wait = !config.finds_command.empty()}));
   FURLONG_TRY(const KeyPair key, machine_key(*with.files, config.data / "machine.key"));
+  FURLONG_CHECK(adopt_records(*spool, key.public_key.id()));
   FURLONG_TRY(const auto there, list_devices(*with.processes, config.furlong, stop));
   FURLONG_TRY(auto devices, choose_devices(config, there));
+  FURLONG_TRY(const auto shares,
+              split_nonces(config.work.nonce_first, config.work.nonce_count, devices.size()));
   if (config.hub && with.http == nullptr) return fail(Code::internal, "a hub without an HTTP client");
   FURLONG_TRY(auto updater, open_updater(config, with, key));
   return std::make_unique<RealAgent>(config, with, *std::move(lock), std::move(spool), key,
-                                     std::move(devices), std::move(updater));
+                                     std::move(devices), shares, std::move(updater));
 }
 
 }  // namespace furlong::fleet

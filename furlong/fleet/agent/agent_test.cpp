@@ -11,6 +11,7 @@
 
 #include "furlong/base/os/clock.h"
 #include "furlong/fleet/agent/children.h"
+#include "furlong/fleet/agent/internal/testing.h"
 #include "furlong/fleet/agent/schedule.h"
 
 namespace furlong::fleet {
@@ -20,14 +21,15 @@ using testing::HasSubstr;
 
 constexpr std::int64_t hour_us = 3'600'000'000;
 
-/// Steady time is real; wall time is set.
+/// Steady time is real, and may be let pass; wall time is set.
 class SetClock : public Clock {
  public:
-  std::int64_t now_ns() override { return system_clock().now_ns(); }
+  std::int64_t now_ns() override { return system_clock().now_ns() + passed_ns; }
   std::int64_t wall_us() override { return now_ns() / 1000 + offset_us; }
   void sleep_ns(std::int64_t duration_ns) override { system_clock().sleep_ns(duration_ns / 20); }
   void set(std::int64_t wall) { offset_us = wall - now_ns() / 1000; }
   std::atomic<std::int64_t> offset_us{0};
+  std::atomic<std::int64_t> passed_ns{0};
 };
 
 /// A worker that does at once what it is told.
@@ -80,28 +82,16 @@ class ObedientWorker : public Child {
   bool ended_ = false;
 };
 
-/// A child that has ended.
-class EndedChild : public Child {
- public:
-  explicit EndedChild(std::string output) { end_.exit_code = 0, end_.standard_output = std::move(output); }
-  Result<std::optional<std::string>> read_line(double) override { return std::optional<std::string>(); }
-  Status write(std::string_view) override { return {}; }
-  void close_input() override {}
-  ProcessEnd kill() override { return end_; }
-  ProcessEnd wait(double) override { return end_; }
-  int pid() const override { return 43; }
-
- private:
-  ProcessEnd end_;
-};
+using testing_support::EndedChild;
 
 class Children : public Processes {
  public:
   Result<std::unique_ptr<Child>> start(const ProcessRequest& request) override {
     if (request.argv.at(1) == "devices")
-      return std::make_unique<EndedChild>(
-          R"({"devices":[{"address":"cuda:0","label":"H200","uuid":"GPU-1"}]})");
-    if (request.argv.at(1) != "worker") return std::make_unique<EndedChild>("");
+      return std::make_unique<EndedChild>(ProcessEnd{
+          .exit_code = 0,
+          .standard_output = R"({"devices":[{"address":"cuda:0","label":"H200","uuid":"GPU-1"}]})"});
+    if (request.argv.at(1) != "worker") return std::make_unique<EndedChild>(ProcessEnd{.exit_code = 0});
     return std::make_unique<ObedientWorker>([this](const std::string& line) {
       const std::scoped_lock lock(mutex);
       heard += line;
@@ -130,8 +120,13 @@ TEST(Agent, AClockThatJumpsAnHourEitherWayOnlyChoosesAnotherTurn) {
     said += std::string(text) + "\n";
   };
   clock.set(500'000 * hour_us + 60'000'000);
+  std::optional<FileLock> looked = std::move(*FileLock::acquire(agent_lock_file(folder.path())));
+  std::jthread looker([&] {
+    system_clock().sleep_ns(100'000'000);
+    looked.reset();
+  });
   auto agent = Agent::open(config, with, {});
-  ASSERT_TRUE(agent) << agent.error().text();
+  ASSERT_TRUE(agent) << "somebody who only looked held the lock for a moment: " << agent.error().text();
   EXPECT_TRUE(*agent_runs(folder.path()));
   EXPECT_EQ(Agent::open(config, with, {}).error().code(), Code::denied);
 
@@ -166,6 +161,32 @@ TEST(Agent, AClockThatJumpsAnHourEitherWayOnlyChoosesAnotherTurn) {
   EXPECT_EQ(left->devices.at(0).state, "stopped");
   agent->reset();
   EXPECT_FALSE(*agent_runs(folder.path()));
+}
+
+TEST(Agent, ASilentScheduleCommandIsAProblem) {
+  const TemporaryFolder folder = std::move(*TemporaryFolder::make("agent"));
+  SetClock clock;
+  Children children;
+  AgentConfig config{.data = folder.path(), .furlong = "furlong", .all_devices = true};
+  config.schedule.kind = ScheduleConfig::Kind::command;
+  config.schedule.command = {"chain", "follow"};
+  const AgentSurroundings with{
+      .version = "1", .files = &system_files(), .processes = &children, .clock = &clock};
+  auto agent = Agent::open(config, with, {});
+  ASSERT_TRUE(agent) << agent.error().text();
+  std::stop_source stop;
+  std::thread work([&] { EXPECT_TRUE((*agent)->run(stop.get_token())); });
+  const auto told = [&] {
+    for (const std::string& each : (*agent)->status().problems)
+      if (each.starts_with("no program is due: ")) return true;
+    return false;
+  };
+  EXPECT_FALSE(told()) << "it may be waking up";
+  clock.passed_ns += 31'000'000'000;
+  for (int i = 0; i < 6000 && !told(); ++i) system_clock().sleep_ns(10'000'000);
+  EXPECT_TRUE(told());
+  stop.request_stop();
+  work.join();
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // The other furlong commands that the agent starts: it shares only formats with them.
 
 #include <filesystem>
-#include <set>
+#include <map>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -26,8 +26,9 @@ Result<std::vector<DeviceInfo>> list_devices(Processes& processes, const std::fi
 /// That command's document.
 Result<std::vector<DeviceInfo>> parse_devices(std::string_view text);
 
-/// The devices that the configuration means, in its order: all cards (not the host's processor), or those
-/// named. `invalid` names one that is not there, and what is.
+/// The devices that the configuration means, in its order: all cards (not the host's processor), each by one
+/// address (CUDA's where it has one), or those named. `invalid` names one that is not there, and what is, or
+/// two that are one card.
 Result<std::vector<DeviceInfo>> choose_devices(const AgentConfig& config,
                                                const std::vector<DeviceInfo>& there);
 
@@ -42,20 +43,24 @@ class Packs {
   Packs(const AgentConfig& config, Processes& processes, Files& files)
       : config_(config), processes_(processes), files_(files) {}
   /// The folder of the turn's pack, which is made where it is not there yet; one that the schedule names
-  /// must carry a trusted signature (`denied`), unless the configuration allows another.
+  /// must carry a trusted signature (`denied`), unless the configuration allows another. Such a pack is
+  /// copied, and the copy is what is verified and given back: whatever becomes of the other is no matter.
   Result<std::filesystem::path> ensure(const Turn& turn, const std::stop_token& stop);
-  /// Removes all but these.
+  /// Removes all but these; what is not named as a pack of a pair is left alone.
   Status keep_only(const std::vector<record::Pair>& pairs);
   std::filesystem::path folder() const { return config_.data / "packs"; }
 
  private:
-  Result<std::filesystem::path> foreign_pack(const std::string& pack, const std::stop_token& stop);
+  Result<std::filesystem::path> foreign_pack(const Turn& turn, const std::stop_token& stop);
+  Status copy(const std::filesystem::path& from, const std::filesystem::path& to, int depth,
+              std::uint64_t& left);
 
   const AgentConfig& config_;
   Processes& processes_;
   Files& files_;
-  std::set<std::string> verified_;
-  std::set<std::string> made_;  ///< by this object: what an earlier process left may be half a pack
+  /// By this object, since what an earlier process left may be half a pack: the folder's name, and the pack
+  /// it is a verified copy of (empty: it was made here).
+  std::map<std::string, std::string> made_;
 };
 
 /// A find as the finds command gets it, one JSON object.

@@ -72,7 +72,7 @@ Status read_work(const TomlNode& node, const std::string& file, WorkConfig& work
   table.text("race", work.race);
   if (work.race.find_first_of(" \t") != std::string::npos)
     table.wrong("race", "no blanks between the variants");
-  table.number("race_budget_s", work.race_budget_s, 0.1, 86'400);
+  table.number("race_budget_s", work.race_budget_s, 0.1, most_race_budget_s);
   table.number("max_pause_ms", work.max_pause_ms, 1, 3.6e6);
   table.boolean("classic", work.classic);
   table.texts("arguments", work.arguments);

@@ -14,6 +14,7 @@
 namespace furlong::fleet {
 
 inline constexpr int agent_config_format = 1;
+inline constexpr double most_race_budget_s = 540;  ///< as a worker takes it
 
 /// One device that the agent is to run a worker on.
 struct DeviceConfig {
@@ -79,6 +80,9 @@ struct AgentConfig {
   WorkConfig work;
   std::optional<HubConfig> hub;
   std::optional<ManifestConfig> manifest;  ///< absent: no manifest is fetched
+  /// Of the configuration's file: where relative packs of a schedule command are. Empty: where the agent
+  /// runs.
+  std::filesystem::path folder;
   std::vector<std::string> finds_command;  ///< gets each find as JSON on its standard input
   bool operator==(const AgentConfig&) const = default;
 };

@@ -53,6 +53,8 @@ TEST(AgentConfig, FaultsNameTheirPlace) {
       HasSubstr("stands here twice"));
   EXPECT_THAT(error_of(least + "[schedule]\nkind = \"command\"\n"), HasSubstr("needs the command"));
   EXPECT_THAT(error_of(least + schedule + "[finds]\n"), HasSubstr("needs a command"));
+  EXPECT_THAT(error_of(least + schedule + "[work]\nrace_budget_s = 541.0\n"),
+              HasSubstr("race_budget_s: 541 is not between"));
   EXPECT_THAT(error_of(least + schedule + "lead = 5\n"), HasSubstr("[schedule] has no key 'lead'"));
 }
 
@@ -112,10 +114,12 @@ TEST(AgentStatus, ThereAndBack) {
   status.devices = {view};
   status.problems = {"p"};
   status.hub.state = "retrying";
+  status.hub.enrolled = true;
   const auto again = parse_agent_status(print(status), "status.json");
   ASSERT_TRUE(again) << again.error().text();
   EXPECT_EQ(print(*again), print(status));
   EXPECT_EQ(again->devices, status.devices);
+  EXPECT_TRUE(again->hub.enrolled);
   EXPECT_THAT(status_text(status), HasSubstr("-2.50%"));
   EXPECT_THAT(status_text(status), testing::Not(HasSubstr("\x1b")));
   EXPECT_EQ(parse_agent_status("{\"schema\":2}", "s").error().code(), Code::incompatible);

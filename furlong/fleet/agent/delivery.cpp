@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "furlong/base/hash.h"
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/file.h"
 #include "furlong/base/text.h"
@@ -17,6 +18,11 @@ constexpr double first_retry_s = 1;
 constexpr double denied_retry_s = 600;
 constexpr double longest_wish_s = 3600;
 constexpr double idle_s = 5;
+constexpr double enrol_timeout_s = 60;
+constexpr double stall_timeout_s = 60;
+constexpr double records_timeout_s = 1800;  // 4 MiB at 2.4 KB/s: slow, but it moves
+
+std::string enrolled_fact(const HubConfig& hub) { return "enrolled " + hub.url; }
 
 /// The hub's words, for a message: foreign text, cut.
 std::string brief(const HttpResponse& response) {
@@ -24,7 +30,7 @@ std::string brief(const HttpResponse& response) {
   return fmt::format("HTTP {}{}{}", response.status, words.empty() ? "" : ": ", words);
 }
 
-/// Seconds of a Retry-After; the form with a date is left alone, since our clock may be anything.
+/// Seconds of a Retry-After; 0 for the form with a date, since our clock may be anything: then our own wait.
 double wish_of(const HttpResponse& response) {
   const auto header = response.header("retry-after");
   if (!header) return 0;
@@ -46,6 +52,7 @@ Delivery::Delivery(HubConfig hub, KeyPair key, HttpClient& http, Spool& spool, F
       note_(std::move(note)),
       most_records_(usual_records) {
   state_.state = "waiting";
+  note_enrolled();
 }
 
 HubState Delivery::state() {
@@ -72,29 +79,54 @@ double Delivery::step(const std::stop_token& stop) {
 }
 
 Result<HttpResponse> Delivery::post(std::string_view path, std::string_view media_type, std::string body,
-                                    const std::stop_token& stop) {
+                                    double timeout_s, const std::stop_token& stop) {
   HttpRequest request{.method = "POST", .url = hub_.url + std::string(path)};
   request.headers = {{"Content-Type", std::string(media_type)},
                      {std::string(machine_header), key_.public_key.id()},
                      {std::string(signature_header), sign_body(media_type, body, key_)}};
   request.body = std::move(body);
   request.ca_file = hub_.ca_file;
+  request.timeout_s = timeout_s;
+  request.stall_timeout_s = stall_timeout_s;
   auto response = http_.send(request, stop);
   if (response) retry_after_s_ = wish_of(*response);
   return response;
 }
 
+Result<std::string> Delivery::token() {
+  if (!hub_.enrol_token.empty()) return hub_.enrol_token;
+  FURLONG_TRY(const std::string text, files_.read(hub_.enrol_token_file, 4096));
+  return std::string(trim(text));
+}
+
 Status Delivery::enrol(const std::stop_token& stop) {
   if (hub_.enrol_token.empty() && hub_.enrol_token_file.empty()) return {};
-  const std::string fact = "enrolled " + hub_.url;
-  FURLONG_TRY(const std::string known, spool_.fact(fact));
-  if (known == key_.public_key.id()) return {};
-  EnrolRequest request{.token = hub_.enrol_token, .key = key_.public_key};
-  if (request.token.empty()) {
-    FURLONG_TRY(const std::string text, files_.read(hub_.enrol_token_file, 4096));
-    request.token = std::string(trim(text));
-  }
-  FURLONG_TRY(const HttpResponse response, post("/v1/enrol", enrol_media_type, print(request), stop));
+  FURLONG_TRY(const std::string known, spool_.fact(enrolled_fact(hub_)));
+  const std::string machine = key_.public_key.id();
+  const bool ours = known.substr(0, known.find(' ')) == machine;
+  const auto secret = token();
+  // It is used once, and whoever set it up may have removed it since.
+  if (ours && (!secret || secret->empty())) return {};
+  if (!secret) return secret.error();
+  // The fact holds for one token: a new one says that the machine is to be enrolled again.
+  const std::string fact = machine + " " + blake2b_256(*secret).brief();
+  if (known == fact && !unknown_) return {};
+  if (!ours) return ask_to_enrol(*secret, fact, stop);
+  if (clock_.now_ns() < next_enrol_ns_) return {};
+  const Status done = ask_to_enrol(*secret, fact, stop);
+  if (done || !slow_down_) return done;
+  // A token that was used, or is wrong, must not keep a machine from the hub that may know it all the same.
+  next_enrol_ns_ = clock_.now_ns() + static_cast<std::int64_t>(denied_retry_s * 1e9);
+  slow_down_ = false;
+  note_("hub: " + done.error().text());
+  return {};
+}
+
+Status Delivery::ask_to_enrol(const std::string& token, const std::string& fact,
+                              const std::stop_token& stop) {
+  const EnrolRequest request{.token = token, .key = key_.public_key};
+  FURLONG_TRY(const HttpResponse response,
+              post("/v1/enrol", enrol_media_type, print(request), enrol_timeout_s, stop));
   if (response.status != 200) {
     slow_down_ = response.status == 401 || response.status == 403;
     return fail(slow_down_ ? Code::denied : Code::unavailable, "{}: enrolment: {}", hub_.url,
@@ -104,9 +136,18 @@ Status Delivery::enrol(const std::stop_token& stop) {
   if (machine != key_.public_key.id())
     return fail(Code::invalid, "{}: enrolment: the reply names the machine '{}', this is {}", hub_.url,
                 one_line(machine.substr(0, 40)), key_.public_key.id());
-  FURLONG_CHECK(spool_.set_fact(fact, machine));
+  FURLONG_CHECK(spool_.set_fact(enrolled_fact(hub_), fact));
+  unknown_ = false;
   note_(fmt::format("enrolled at {} as machine {}", hub_.url, machine));
+  note_enrolled();
+  succeeded();
   return {};
+}
+
+void Delivery::note_enrolled() {
+  const auto known = spool_.fact(enrolled_fact(hub_));
+  const std::scoped_lock lock(mutex_);
+  state_.enrolled = known && known->substr(0, known->find(' ')) == key_.public_key.id();
 }
 
 Result<bool> Delivery::send_batch(const std::stop_token& stop) {
@@ -115,8 +156,20 @@ Result<bool> Delivery::send_batch(const std::stop_token& stop) {
               spool_.next_batch(most_records_, most_batch_bytes, key_.public_key.id(), make_id));
   if (!batch) return false;
   FURLONG_TRY(std::string body, print(*batch));
-  FURLONG_TRY(const HttpResponse response, post("/v1/records", batch_media_type, std::move(body), stop));
-  FURLONG_CHECK(take_reply(*batch, response));
+  const auto response = post("/v1/records", batch_media_type, std::move(body), records_timeout_s, stop);
+  if (!response) {
+    timeouts_ = response.error().code() == Code::timeout ? timeouts_ + 1 : 0;
+    if (timeouts_ >= 2) {
+      // Too much for this way, or for this hub. What it has stored of it all the same, it knows by its ids.
+      timeouts_ = 0;
+      most_records_ = std::max<std::size_t>(1, batch->lines.size() / 2);
+      FURLONG_CHECK(spool_.release(batch->id));
+    }
+    return response.error();
+  }
+  timeouts_ = 0;
+  FURLONG_CHECK(take_reply(*batch, *response));
+  unknown_ = false;
   return true;
 }
 
@@ -124,12 +177,11 @@ Status Delivery::take_reply(const RecordBatch& batch, const HttpResponse& respon
   if (response.status == 400 || response.status == 413 || response.status == 422)
     return refused_whole(batch, response);
   if (response.status == 401 || response.status == 403) {
-    slow_down_ = true;
-    return fail(
-        Code::denied,
-        "{}: {}: it does not know this machine's key ({}); enrol it with a new token (docs: when a machine "
-        "is refused)",
-        hub_.url, brief(response), key_.public_key.id());
+    slow_down_ = unknown_ = true;
+    return fail(Code::denied,
+                "{}: {}: it does not know this machine's key ({}); enrol it with a new token (guide for "
+                "fleet operators: when a machine is refused)",
+                hub_.url, brief(response), key_.public_key.id());
   }
   if (response.status != 200) return fail(Code::unavailable, "{}: {}", hub_.url, brief(response));
   const auto reply = parse_batch_reply(response.body);

@@ -25,7 +25,8 @@ struct HubState {
   std::string error;           ///< of the last attempt; empty: it went well
   std::string last_ok;         ///< UTC; empty: never
   double retry_in_s = 0;
-  int failures = 0;  ///< in a row
+  int failures = 0;       ///< in a row
+  bool enrolled = false;  ///< it has taken this machine's key, by a token
 };
 
 /// One thread calls step(); state() may be called from any.
@@ -41,11 +42,14 @@ class Delivery {
 
  private:
   Status enrol(const std::stop_token& stop);
+  Status ask_to_enrol(const std::string& token, const std::string& fact, const std::stop_token& stop);
+  Result<std::string> token();
+  void note_enrolled();
   Result<bool> send_batch(const std::stop_token& stop);
   Status take_reply(const RecordBatch& batch, const HttpResponse& response);
   Status refused_whole(const RecordBatch& batch, const HttpResponse& response);
   Result<HttpResponse> post(std::string_view path, std::string_view media_type, std::string body,
-                            const std::stop_token& stop);
+                            double timeout_s, const std::stop_token& stop);
   double failed(const Error& error);
   void succeeded();
 
@@ -61,6 +65,9 @@ class Delivery {
   std::int64_t next_try_ns_ = 0;
   double retry_after_s_ = 0;  ///< the hub's own wish, for the next failure
   bool slow_down_ = false;    ///< the hub will not have us: ask seldom
+  bool unknown_ = false;      ///< the hub did not know our key the last time: enrol again
+  int timeouts_ = 0;          ///< of one batch
+  std::int64_t next_enrol_ns_ = 0;
   std::mutex mutex_;
   HubState state_;
 };

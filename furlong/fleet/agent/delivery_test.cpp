@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "furlong/base/os/file.h"
 #include "furlong/fleet/agent/identity.h"
 #include "furlong/fleet/agent/internal/testing.h"
@@ -158,6 +160,84 @@ TEST_F(DeliveryTest, EnrolsOnceWithItsToken) {
   records(1);
   delivery().step({});
   EXPECT_EQ(enrolments, 2) << "remembered";
+}
+
+TEST_F(DeliveryTest, ANewTokenEnrolsAgainAndAnOldOneDoesNoHarm) {
+  hub.enrol_token_file = "/token";
+  EXPECT_TRUE(files.write_atomic("/token", "one"));
+  std::set<std::string> good_tokens{"one"};
+  bool knows = false;
+  int enrolments = 0;
+  http.answer = [&](const HttpRequest& request) -> Result<HttpResponse> {
+    if (!request.url.ends_with("/v1/enrol")) return knows ? good(request) : HttpResponse{.status = 401};
+    ++enrolments;
+    if (good_tokens.erase(parse_enrol_request(request.body)->token) == 0) return HttpResponse{.status = 403};
+    knows = true;
+    return HttpResponse{.status = 200, .body = R"({"schema":1,"machine":")" + key.public_key.id() + "\"}"};
+  };
+  delivery().step({});
+  EXPECT_TRUE(delivery().state().enrolled);
+  EXPECT_EQ(delivery().state().state, "ok") << "also with nothing to send";
+  EXPECT_TRUE(files.remove("/token"));
+  records(1);
+  delivery().step({});
+  EXPECT_EQ(pending(), 0) << "the used token is not asked for";
+
+  knows = false;
+  records(1);
+  delivery().step({});
+  EXPECT_EQ(delivery().state().state, "denied");
+  EXPECT_THAT(delivery().state().error, HasSubstr("enrol it with a new token"));
+  EXPECT_TRUE(files.write_atomic("/token", "two"));
+  good_tokens = {"two"};
+  wait(601);
+  delivery().step({});
+  EXPECT_EQ(pending(), 0) << "the new token was taken";
+  EXPECT_EQ(enrolments, 2);
+
+  knows = false;
+  records(1);
+  delivery().step({});
+  knows = true;  // it was the hub's mistake, and the token is used
+  wait(601);
+  delivery().step({});
+  EXPECT_EQ(enrolments, 3);
+  EXPECT_EQ(pending(), 0);
+  EXPECT_EQ(delivery().state().state, "ok");
+}
+
+TEST_F(DeliveryTest, ABatchThatTimesOutTwiceIsHalved) {
+  records(8);
+  std::size_t most = 3;  // what gets through in time
+  http.answer = [&](const HttpRequest& request) -> Result<HttpResponse> {
+    EXPECT_GE(request.timeout_s, 600);
+    EXPECT_GT(request.stall_timeout_s, 0);
+    if (parse_record_batch(request.body)->lines.size() > most) return fail(Code::timeout, "slow");
+    return good(request);
+  };
+  for (int i = 0; i < 20; ++i) {
+    delivery().step({});
+    wait(301);
+  }
+  EXPECT_EQ(pending(), 0);
+}
+
+TEST_F(DeliveryTest, ADateAsRetryAfterIsOurOwnWait) {
+  records(1);
+  http.answer = [](const HttpRequest&) {
+    return HttpResponse{.status = 503, .headers = {{"retry-after", "Fri, 31 Dec 2027 23:59:59 GMT"}}};
+  };
+  EXPECT_LE(delivery().step({}), 1);
+}
+
+TEST(AgentSeed, DiffersByMachineAndByTime) {
+  FakeClock clock;
+  const KeyPair one = *KeyPair::from_seed(Bytes(32, 1)), two = *KeyPair::from_seed(Bytes(32, 2));
+  const std::uint64_t first = agent_seed(one.public_key, clock, 0);
+  EXPECT_NE(first, agent_seed(two.public_key, clock, 0));
+  EXPECT_NE(first, agent_seed(one.public_key, clock, 1));
+  clock.advance_ns(1'000'000);
+  EXPECT_NE(first, agent_seed(one.public_key, clock, 0));
 }
 
 TEST(MachineKey, MadeOnceAndNotReplaced) {

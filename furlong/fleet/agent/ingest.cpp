@@ -1,6 +1,7 @@
 #include "furlong/fleet/agent/ingest.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "furlong/base/hash.h"
 #include "furlong/base/text.h"
@@ -45,18 +46,25 @@ Result<Ingested> ingest(Files& files, Spool& spool, const std::filesystem::path&
   const auto note = [&](std::string text) {
     if (ingested.notes.size() < most_notes) ingested.notes.push_back(std::move(text));
   };
+  const std::string name = file.filename().string();
+  FURLONG_TRY(const SourceMark mark, spool.source(name));
+  // Most looks find nothing new. Another file of the very same size is noticed once it grows.
+  std::error_code unknown;
+  const std::uintmax_t size = std::filesystem::file_size(file, unknown);
+  if (!unknown && size == mark.offset) return ingested;
   const auto read = files.read(file);
   if (!read && read.error().code() == Code::unavailable) return ingested;
   if (!read) return read.error();
   const std::string& text = *read;
-  const std::string name = file.filename().string();
-  FURLONG_TRY(const SourceMark mark, spool.source(name));
   std::size_t at = mark.offset;
   if (!continues(text, mark)) {
     note(fmt::format(
         "{}: it is another file than before ({} bytes, {} were taken in): read from its beginning", name,
         text.size(), mark.offset));
     at = 0;
+    // Also of a file that was emptied, or it would be another one at every look.
+    FURLONG_TRY(const int none, spool.take_in(name, {.offset = 0, .tail = tail_digest(text, 0)}, {}, 0));
+    static_cast<void>(none);
   }
   while (at < text.size() && !ingested.full) {
     std::vector<NewRecord> records;
@@ -91,6 +99,15 @@ Result<Ingested> ingest(Files& files, Spool& spool, const std::filesystem::path&
     if (records.size() < lines_a_transaction) break;  // what is left is torn, or has no room
   }
   return ingested;
+}
+
+Status adopt_records(Spool& spool, const std::string& machine) {
+  return spool.adopt(machine, [&](const std::string& line) {
+    auto record = record::parse_record(line, "the spool");
+    if (!record) return line;  // the hub will say what is wrong with it
+    record->machine = machine;
+    return record::to_line(*record);
+  });
 }
 
 Result<bool> is_ingested(Files& files, Spool& spool, const std::filesystem::path& file) {

@@ -40,6 +40,10 @@ struct Ingested {
 Result<Ingested> ingest(Files& files, Spool& spool, const std::filesystem::path& file,
                         const RecordOrigin& origin, Clock& clock, Random& random);
 
+/// What waits in the spool from before this machine's key was replaced names the new key from now on: the hub
+/// takes no record of another machine.
+Status adopt_records(Spool& spool, const std::string& machine);
+
 /// Whether all of the file is in the spool.
 Result<bool> is_ingested(Files& files, Spool& spool, const std::filesystem::path& file);
 

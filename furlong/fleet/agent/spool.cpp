@@ -23,6 +23,21 @@ const std::vector<std::string>& migrations() {
                            UNIQUE (epoch, day, slot)) STRICT;
     CREATE TABLE fact (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
     CREATE TABLE count (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+  )",
+                                              // Two devices that find one nonce have found one thing.
+                                              R"(
+    CREATE TABLE find_2 (number INTEGER PRIMARY KEY AUTOINCREMENT, epoch TEXT NOT NULL, day INTEGER NOT NULL,
+                         slot TEXT NOT NULL, nonce TEXT NOT NULL, hash TEXT NOT NULL, device TEXT NOT NULL,
+                         at TEXT NOT NULL, taken INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0,
+                         UNIQUE (epoch, day, nonce)) STRICT;
+    INSERT OR IGNORE INTO find_2 (epoch, day, slot, nonce, hash, device, at, taken)
+      SELECT epoch, day, slot, nonce, hash, device, at, taken FROM find ORDER BY taken DESC, number;
+    DROP TABLE find;
+    ALTER TABLE find_2 RENAME TO find;
+    CREATE INDEX find_waiting ON find (tries, number) WHERE taken = 0;
+    CREATE INDEX find_taken ON find (number) WHERE taken = 1;
+    INSERT INTO count (key, value) SELECT 'finds', COUNT(*) FROM find;
+    INSERT INTO count (key, value) SELECT 'finds_waiting', COUNT(*) FROM find WHERE taken = 0;
   )"};
   return steps;
 }
@@ -146,6 +161,31 @@ Result<int> Spool::take_in(std::string_view name, const SourceMark& mark,
   return added;
 }
 
+Status Spool::adopt(const std::string& machine,
+                    const std::function<std::string(const std::string& line)>& rewrite) {
+  FURLONG_TRY(const std::string before, fact("machine"));
+  if (before == machine) return {};
+  const std::scoped_lock lock(mutex_);
+  return transaction([&]() -> Status {
+    std::int64_t last = 0;
+    for (;;) {  // one at a time: together they may be as large as the spool
+      std::string line;
+      {
+        FURLONG_TRY(Statement query, database_.prepare("SELECT number, line FROM record WHERE number > ?1 "
+                                                       "ORDER BY number LIMIT 1"));
+        query.bind(1, last);
+        FURLONG_TRY(const bool row, query.step());
+        if (!row) break;
+        last = query.integer(0);
+        line = rewrite(query.text(1));
+      }
+      FURLONG_CHECK(change("UPDATE record SET line = ?1, bytes = ?2, batch = NULL WHERE number = ?3", line,
+                           line.size(), last));
+    }
+    return change("INSERT OR REPLACE INTO fact (key, value) VALUES ('machine', ?1)", machine);
+  });
+}
+
 // --- records out
 
 Result<std::string> Spool::open_batch(std::size_t most_records, std::size_t most_bytes,
@@ -265,30 +305,64 @@ Result<std::vector<Spool::Refused>> Spool::refused(int most) {
 Result<bool> Spool::add_find(const Find& find) {
   const std::scoped_lock lock(mutex_);
   FURLONG_TRY(const std::int64_t known,
-              number("SELECT COUNT(*) FROM find WHERE epoch = ?1 AND day = ?2 AND slot = ?3 AND nonce = ?4",
-                     find.pair.epoch, find.pair.day, find.slot, hex(find.nonce)));
+              number("SELECT COUNT(*) FROM find WHERE epoch = ?1 AND day = ?2 AND nonce = ?3",
+                     find.pair.epoch, find.pair.day, hex(find.nonce)));
   if (known != 0) return false;
-  FURLONG_CHECK(change(
-      "INSERT INTO find (epoch, day, slot, nonce, hash, device, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-      find.pair.epoch, find.pair.day, find.slot, hex(find.nonce), hex(find.hash), find.device, find.at));
+  const Status done = transaction([&]() -> Status {
+    FURLONG_CHECK(change(
+        "INSERT INTO find (epoch, day, slot, nonce, hash, device, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        find.pair.epoch, find.pair.day, find.slot, hex(find.nonce), hex(find.hash), find.device, find.at));
+    FURLONG_CHECK(add_to_count("finds", 1));
+    FURLONG_CHECK(add_to_count("finds_waiting", 1));
+    return prune_finds();
+  });
+  if (!done) return done.error();
   return true;
 }
 
-Result<std::optional<Find>> Spool::waiting_find() {
+Status Spool::prune_finds() {
+  FURLONG_CHECK(change("DELETE FROM find WHERE taken = 1 AND number <= (SELECT MAX(number) FROM find) - ?1",
+                       limits_.finds_kept));
+  if (limits_.finds_wait) return {};
+  FURLONG_CHECK(
+      change("DELETE FROM find WHERE number <= (SELECT MAX(number) FROM find) - ?1", limits_.finds_kept));
+  FURLONG_TRY(const std::int64_t gone, number("SELECT changes()"));
+  return add_to_count("finds_waiting", -gone);
+}
+
+Result<std::optional<Spool::WaitingFind>> Spool::waiting_find(int least, int most) {
   const std::scoped_lock lock(mutex_);
-  FURLONG_TRY(Statement query,
-              database_.prepare("SELECT epoch, day, slot, nonce, hash, device, at FROM find WHERE taken = 0 "
-                                "ORDER BY number LIMIT 1"));
+  FURLONG_TRY(
+      Statement query,
+      database_.prepare("SELECT epoch, day, slot, nonce, hash, device, at, tries FROM find "
+                        "WHERE taken = 0 AND tries BETWEEN ?1 AND ?2 ORDER BY tries, number LIMIT 1"));
+  bind_all(query, 1, least, most);
   FURLONG_TRY(const bool row, query.step());
-  if (!row) return std::optional<Find>();
+  if (!row) return std::optional<WaitingFind>();
   FURLONG_TRY(Find find, find_of(query));
-  return std::optional(std::move(find));
+  return std::optional(WaitingFind{.find = std::move(find), .tries = static_cast<int>(query.integer(7))});
 }
 
 Status Spool::find_taken(const Find& find) {
   const std::scoped_lock lock(mutex_);
-  return change("UPDATE find SET taken = 1 WHERE epoch = ?1 AND day = ?2 AND slot = ?3 AND nonce = ?4",
-                find.pair.epoch, find.pair.day, find.slot, hex(find.nonce));
+  return transaction([&]() -> Status {
+    FURLONG_CHECK(
+        change("UPDATE find SET taken = 1 WHERE taken = 0 AND epoch = ?1 AND day = ?2 AND nonce = ?3",
+               find.pair.epoch, find.pair.day, hex(find.nonce)));
+    FURLONG_TRY(const std::int64_t taken, number("SELECT changes()"));
+    return add_to_count("finds_waiting", -taken);
+  });
+}
+
+Status Spool::find_refused(const Find& find) {
+  const std::scoped_lock lock(mutex_);
+  return change("UPDATE find SET tries = tries + 1 WHERE epoch = ?1 AND day = ?2 AND nonce = ?3",
+                find.pair.epoch, find.pair.day, hex(find.nonce));
+}
+
+Status Spool::forget_tries() {
+  const std::scoped_lock lock(mutex_);
+  return change("UPDATE find SET tries = 0 WHERE taken = 0 AND tries > 0");
 }
 
 // --- nonces
@@ -346,8 +420,8 @@ Result<SpoolCounts> Spool::counts() {
   FURLONG_TRY(counts.duplicate, kept("duplicate"));
   FURLONG_TRY(counts.refused, kept("refused"));
   FURLONG_TRY(counts.skipped_lines, kept("skipped_lines"));
-  FURLONG_TRY(counts.finds, number("SELECT COUNT(*) FROM find"));
-  FURLONG_TRY(counts.finds_waiting, number("SELECT COUNT(*) FROM find WHERE taken = 0"));
+  FURLONG_TRY(counts.finds, kept("finds"));
+  FURLONG_TRY(counts.finds_waiting, kept("finds_waiting"));
   return counts;
 }
 

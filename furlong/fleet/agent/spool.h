@@ -23,7 +23,9 @@ struct SpoolLimits {
   std::int64_t pending_bytes = 64 << 20;  ///< of records that wait for the hub
   std::int64_t refused_kept = 1000;
   std::int64_t digests_kept = 20'000;
-  std::int64_t pages = 0;  ///< of the file, hard (a disk that is full, for tests); 0: none
+  std::int64_t finds_kept = 20'000;  ///< besides those that wait
+  bool finds_wait = true;            ///< for a command that takes them; else old ones go
+  std::int64_t pages = 0;            ///< of the file, hard (a disk that is full, for tests); 0: none
 };
 
 /// How far a records file has been taken in.
@@ -58,7 +60,7 @@ struct SpoolCounts {
   std::int64_t refused = 0;
   std::int64_t skipped_lines = 0;  ///< of records files, that could not be read
   std::int64_t finds = 0;
-  std::int64_t finds_waiting = 0;  ///< for the command
+  std::int64_t finds_waiting = 0;  ///< for the command, also those that it would not take
 };
 
 /// Every change is one transaction that survives a power cut; kill -9 at any instruction leaves the state
@@ -76,6 +78,11 @@ class Spool {
   /// Adds the records and moves the mark in one transaction. Returns how many were new.
   Result<int> take_in(std::string_view name, const SourceMark& mark, const std::vector<NewRecord>& records,
                       int skipped_lines);
+
+  /// Waiting records of another machine (its key was replaced) become this one's: `rewrite` gives a line its
+  /// new form. Open batches are released, since their bytes change. Nothing happens when `machine` is known.
+  Status adopt(const std::string& machine,
+               const std::function<std::string(const std::string& line)>& rewrite);
 
   // --- records out
   /// The batch under way, else a new one of the oldest records (`make_id` names it); nullopt: nothing waits.
@@ -99,9 +106,17 @@ class Spool {
   // --- finds
   /// false: it is known.
   Result<bool> add_find(const Find& find);
-  /// The oldest find that the command has not taken yet.
-  Result<std::optional<Find>> waiting_find();
+  struct WaitingFind {
+    Find find;
+    int tries = 0;
+    bool operator==(const WaitingFind&) const = default;
+  };
+  /// The oldest of the least often tried finds that the command has not taken, tried `least` to `most` times.
+  Result<std::optional<WaitingFind>> waiting_find(int least, int most);
   Status find_taken(const Find& find);
+  Status find_refused(const Find& find);
+  /// All that wait count as never tried.
+  Status forget_tries();
 
   // --- nonces
   struct Progress {
@@ -124,6 +139,7 @@ class Spool {
   Status change(std::string_view sql, const Values&... values);
   template <class... Values>
   Result<std::int64_t> number(std::string_view sql, const Values&... values);
+  Status prune_finds();
   Status add_to_count(std::string_view key, std::int64_t more);
   Result<std::string> open_batch(std::size_t most_records, std::size_t most_bytes,
                                  const std::function<std::string()>& make_id);

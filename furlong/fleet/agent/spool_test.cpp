@@ -108,6 +108,29 @@ TEST(Ingest, AnotherFileIsReadFromItsBeginningAndKnownLinesAreKnown) {
   EXPECT_THAT(replaced.notes.at(0), testing::HasSubstr("another file"));
 }
 
+TEST(Ingest, AFileThatWasEmptiedIsAnotherFileOnce) {
+  Place place;
+  place.put(worker_line("a") + "\n");
+  EXPECT_EQ(place.take().records, 1);
+  place.put("");
+  EXPECT_EQ(place.take().notes.size(), 1u);
+  EXPECT_EQ(place.take().notes.size(), 0u);
+  place.put(worker_line("b") + "\n");
+  EXPECT_EQ(place.take().records, 1);
+}
+
+TEST(Ingest, AFileOfTheSameSizeIsNotRead) {
+  Place place;
+  Files& real = system_files();
+  const fs::path there = place.folder.path() / "records-s.jsonl";
+  EXPECT_TRUE(real.write_atomic(there, worker_line("a") + "\n"));
+  EXPECT_EQ(ingest(real, *place.spool, there, origin, place.clock, place.random)->records, 1);
+  place.files.fault = [](std::string_view, const fs::path&) -> Status {
+    return fail(Code::internal, "it was read");
+  };
+  EXPECT_TRUE(ingest(place.files, *place.spool, there, origin, place.clock, place.random));
+}
+
 TEST(Ingest, AFullSpoolLeavesTheRestInTheFile) {
   Place place;
   place.limits.pending_bytes = 500;
@@ -187,14 +210,99 @@ TEST(Spool, FindsAreUniqueAndProgressStays) {
                   .at = "now"};
   EXPECT_TRUE(*place.spool->add_find(find));
   EXPECT_FALSE(*place.spool->add_find(find));
-  EXPECT_EQ(*place.spool->waiting_find(), find);
+  Find elsewhere = find;
+  elsewhere.slot = "t";
+  EXPECT_FALSE(*place.spool->add_find(elsewhere)) << "one nonce is one find, whoever has it";
+  EXPECT_EQ((*place.spool->waiting_find(0, 9))->find, find);
+  EXPECT_EQ(place.spool->counts()->finds_waiting, 1);
   EXPECT_TRUE(place.spool->find_taken(find));
-  EXPECT_FALSE(*place.spool->waiting_find());
+  EXPECT_TRUE(place.spool->find_taken(find));
+  EXPECT_FALSE(*place.spool->waiting_find(0, 9));
+  EXPECT_EQ(place.spool->counts()->finds_waiting, 0);
   EXPECT_TRUE(place.spool->set_progress(find.pair, "s", {.first = 1ull << 63, .next = ~0ull}));
   place.open();
   EXPECT_EQ(place.spool->progress(find.pair, "s")->value(),
             (Spool::Progress{.first = 1ull << 63, .next = ~0ull}));
   EXPECT_FALSE(*place.spool->progress(find.pair, "t"));
+}
+
+Find numbered(std::uint64_t nonce) {
+  return {.pair = {.epoch = "e", .day = 1}, .slot = "s", .nonce = nonce, .device = "d", .at = "now"};
+}
+
+TEST(Spool, FindsThatAreRefusedComeAfterTheOthers) {
+  Place place;
+  for (const std::uint64_t nonce : {1, 2}) EXPECT_TRUE(*place.spool->add_find(numbered(nonce)));
+  EXPECT_TRUE(place.spool->find_refused(numbered(1)));
+  EXPECT_EQ((*place.spool->waiting_find(0, 9))->find.nonce, 2u);
+  EXPECT_TRUE(place.spool->find_taken(numbered(2)));
+  EXPECT_FALSE(*place.spool->waiting_find(0, 0));
+  EXPECT_EQ((*place.spool->waiting_find(0, 9))->tries, 1);
+  EXPECT_TRUE(place.spool->forget_tries());
+  EXPECT_EQ((*place.spool->waiting_find(0, 0))->find.nonce, 1u);
+}
+
+TEST(Spool, OldFindsGoButNoneThatWaits) {
+  Place place;
+  place.limits.finds_kept = 3;
+  place.open();
+  for (std::uint64_t nonce = 0; nonce < 10; ++nonce) {
+    EXPECT_TRUE(*place.spool->add_find(numbered(nonce)));
+    if (nonce % 2 == 0) {
+      EXPECT_TRUE(place.spool->find_taken(numbered(nonce)));
+    }
+  }
+  EXPECT_EQ(place.spool->counts()->finds, 10) << "ever";
+  EXPECT_EQ(place.spool->counts()->finds_waiting, 5);
+  EXPECT_TRUE(*place.spool->add_find(numbered(0))) << "forgotten: it was taken long ago";
+  EXPECT_FALSE(*place.spool->add_find(numbered(1)));
+  place.limits.finds_wait = false;
+  place.open();
+  EXPECT_TRUE(*place.spool->add_find(numbered(100)));
+  EXPECT_EQ(place.spool->counts()->finds_waiting, 3) << "the newest";
+}
+
+TEST(Spool, TheFindsOfAnEarlierSpoolAreKept) {
+  Place place;
+  place.spool.reset();
+  const fs::path old = place.folder.path() / "old.sqlite";
+  {
+    auto database = Database::open(old);
+    ASSERT_TRUE(database);
+    ASSERT_TRUE(database->migrate({R"(
+      CREATE TABLE find (number INTEGER PRIMARY KEY AUTOINCREMENT, epoch TEXT NOT NULL, day INTEGER NOT NULL,
+                         slot TEXT NOT NULL, nonce TEXT NOT NULL, hash TEXT NOT NULL, device TEXT NOT NULL,
+                         at TEXT NOT NULL, taken INTEGER NOT NULL DEFAULT 0,
+                         UNIQUE (epoch, day, slot, nonce)) STRICT;
+      CREATE TABLE count (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+      INSERT INTO find (epoch, day, slot, nonce, hash, device, at, taken) VALUES
+        ('e', 1, 's', '0000000000000001', '0000000000000000', 'd', 'now', 0),
+        ('e', 1, 't', '0000000000000001', '0000000000000000', 'd', 'now', 1),
+        ('e', 1, 's', '0000000000000002', '0000000000000000', 'd', 'now', 0);)"}));
+  }
+  const auto spool = Spool::open(old);
+  ASSERT_TRUE(spool) << spool.error().text();
+  const auto waiting = (*spool)->waiting_find(0, 0);
+  ASSERT_TRUE(waiting && *waiting);
+  EXPECT_EQ((*waiting)->find.nonce, 2u) << "the other was taken, of one of its two devices";
+}
+
+TEST(Spool, RecordsFollowTheMachinesKey) {
+  Place place;
+  place.append(worker_line("a") + "\n" + worker_line("b") + "\n");
+  place.take();
+  EXPECT_TRUE(adopt_records(*place.spool, origin.machine));
+  const auto before = place.batch(1);
+  EXPECT_TRUE(adopt_records(*place.spool, origin.machine));
+  EXPECT_EQ(place.batch(1), before) << "the same key changes nothing";
+  EXPECT_TRUE(adopt_records(*place.spool, "fedcba9876543210"));
+  const auto after = place.batch();
+  ASSERT_TRUE(after);
+  EXPECT_NE(after->id, before->id) << "other bytes are another batch";
+  ASSERT_EQ(after->lines.size(), 2u);
+  const auto record = record::parse_record(after->lines[0], "line");
+  EXPECT_EQ(record->machine, "fedcba9876543210");
+  EXPECT_EQ(record->id, record::parse_record(before->lines[0], "line")->id);
 }
 
 /// A hub that loses replies, and a process that is killed between any two steps: what was created was stored

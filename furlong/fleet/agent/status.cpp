@@ -133,6 +133,7 @@ void read_hub(JsonObject& top, AgentStatus& status) {
   object.text("last_ok", status.hub.last_ok);
   object.number("retry_in_s", status.hub.retry_in_s, 0);
   object.integer("failures", status.hub.failures);
+  object.boolean("enrolled", status.hub.enrolled);
   if (const Status good = object.status(); !good) top.keep(good.error());
 }
 
@@ -176,7 +177,8 @@ std::string print(const AgentStatus& status) {
                          {"error", status.hub.error},
                          {"last_ok", status.hub.last_ok},
                          {"retry_in_s", status.hub.retry_in_s},
-                         {"failures", status.hub.failures}};
+                         {"failures", status.hub.failures},
+                         {"enrolled", status.hub.enrolled}};
   document["manifest"] = status.manifest;
   document["problems"] = status.problems;
   return json_pretty(document);

@@ -80,6 +80,7 @@ void Supervisor::say(LogLevel level, const std::string& text) {
 std::string Supervisor::now() const { return iso_time(clock_.wall_us()); }
 
 void Supervisor::step(double wait_s) {
+  save_finds();
   if (!child_) {
     const std::int64_t left_ns = next_start_ns_ - clock_.now_ns();
     if (left_ns > 0) return clock_.sleep_ns(std::min(left_ns, nanoseconds(wait_s)));
@@ -179,6 +180,8 @@ void Supervisor::reconcile_job(const WorkerPlan::Step& step) {
   if (!jobs_.empty() && jobs_.back().pair == step.pair) {
     const Job& job = jobs_.back();
     if (!job.refused || seconds(now_ns - job.sent_ns) < job_again_s) return;
+    // Its preparation would take the place of the next pair's, which may be the better of the two.
+    if (!is_prepared(step.pair) && prepares_another(step.pair)) return;
   }
   // First, so that the job's pair is known; what is in hand goes on until its base is ready.
   if (wants_prepare(step.pair)) send_prepare(step);
@@ -210,9 +213,8 @@ void Supervisor::reconcile_prepare(const WorkerPlan& plan) {
   if (plan.next) {
     // One at a time: the next pair's prepare would take the place of the one that runs, and a job that waits
     // for that would be refused. Its race alone may go on for some time.
-    const bool served = !plan.current || (!jobs_.empty() && jobs_.back().confirmed);
     const bool patient = running != asked_.end() && seconds(now_ns - next_since_ns_) < setup_.patience_s;
-    if (served && !patient) send_prepare(*plan.next);
+    if (served(plan) && !patient) send_prepare(*plan.next);
     return;
   }
   if (plan.current && running == asked_.end() && wants_prepare(plan.current->pair))
@@ -221,6 +223,37 @@ void Supervisor::reconcile_prepare(const WorkerPlan& plan) {
 
 bool Supervisor::asks_for(const Pair& pair) const {
   return std::any_of(asked_.begin(), asked_.end(), [&](const Asked& each) { return each.pair == pair; });
+}
+
+bool Supervisor::is_prepared(const Pair& pair) const {
+  return std::any_of(asked_.begin(), asked_.end(), [&](const Asked& each) {
+    return each.pair == pair && each.state == Asked::State::done;
+  });
+}
+
+bool Supervisor::prepares_another(const Pair& pair) const {
+  return std::any_of(asked_.begin(), asked_.end(), [&](const Asked& each) {
+    return each.pair != pair && each.state == Asked::State::running;
+  });
+}
+
+bool Supervisor::served(const WorkerPlan& plan) const {
+  if (!plan.current) return true;
+  if (!jobs_.empty() && (jobs_.back().confirmed || jobs_.back().nothing_left)) return true;
+  // A pair that cannot be prepared here is tried again and again; the next one must not wait for that.
+  return std::any_of(asked_.begin(), asked_.end(), [&](const Asked& each) {
+    return each.pair == plan.current->pair && each.state == Asked::State::failed;
+  });
+}
+
+void Supervisor::remember(Job job) {
+  jobs_.push_back(std::move(job));
+  if (jobs_.size() <= jobs_remembered) return;
+  // The job at work is the last that was seen at work, however many were refused since: its finds come.
+  auto at_work = jobs_.end();
+  for (auto each = jobs_.begin(); each != jobs_.end(); ++each)
+    if (each->confirmed) at_work = each;
+  jobs_.erase(at_work == jobs_.begin() ? std::next(jobs_.begin()) : jobs_.begin());
 }
 
 void Supervisor::send_prepare(const WorkerPlan::Step& step) {
@@ -242,15 +275,15 @@ void Supervisor::send_job(const WorkerPlan::Step& step) {
   if (kept && *kept && (**kept).first == progress.first) progress = **kept;
   Job job{.name = fmt::format("{}-{}-{}", step.pair.epoch, step.pair.day, ++job_number_), .pair = step.pair};
   job.sent_ns = clock_.now_ns();
-  jobs_.push_back(job);
-  if (jobs_.size() > jobs_remembered) jobs_.pop_front();
   std::uint64_t count = 0;
   if (setup_.nonce_count != 0) {
     count = setup_.nonce_count - (progress.next - progress.first);
-    if (count == 0 || count > setup_.nonce_count) {
-      say(LogLevel::info, fmt::format("{}: its nonces are all done", step.pair.text()));
-      return send(record::StopCommand{});
-    }
+    job.nothing_left = count == 0 || count > setup_.nonce_count;
+  }
+  remember(job);
+  if (job.nothing_left) {
+    say(LogLevel::info, fmt::format("{}: its nonces are all done", step.pair.text()));
+    return send(record::StopCommand{});
   }
   send(record::JobCommand{
       .pair = step.pair, .job = job.name, .target = setup_.target, .start = progress.next, .count = count});
@@ -271,6 +304,7 @@ void Supervisor::quit(double patience_s) {
       child_.reset();
     }
   }
+  if (!save_finds()) give_up_finds();
   const std::scoped_lock lock(mutex_);
   view_.state = "stopped";
   view_.pid = 0;

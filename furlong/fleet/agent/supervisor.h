@@ -92,6 +92,7 @@ class Supervisor {
     std::int64_t sent_ns = 0;
     bool confirmed = false;  ///< it was seen at work
     bool refused = false;
+    bool nothing_left = false;  ///< its nonces are done: the worker was not asked for it
   };
 
   void start();
@@ -102,6 +103,11 @@ class Supervisor {
   void reconcile_prepare(const WorkerPlan& plan);
   bool wants_prepare(const record::Pair& pair);
   bool asks_for(const record::Pair& pair) const;
+  bool is_prepared(const record::Pair& pair) const;
+  bool prepares_another(const record::Pair& pair) const;
+  /// Nothing waits for the current pair's preparation, so that the next one's may begin.
+  bool served(const WorkerPlan& plan) const;
+  void remember(Job job);
   void send_prepare(const WorkerPlan::Step& step);
   void send_job(const WorkerPlan::Step& step);
   void send(const record::WorkerCommand& command);
@@ -127,6 +133,7 @@ class Supervisor {
   /// Those that the spool could not take (a full disk) are kept here and tried again before any progress is
   /// kept.
   bool save_finds();
+  void give_up_finds();
   void keep_progress(const std::string& job, std::uint64_t next);
   Job* find_job(std::string_view name);
   void say(LogLevel level, const std::string& text);
@@ -149,7 +156,8 @@ class Supervisor {
   int job_number_ = 0;
   std::vector<Asked> asked_;
   std::vector<Find> unsaved_finds_;
-  std::deque<Job> jobs_;  ///< of this worker process; the last is the one in hand
+  std::optional<std::int64_t> unsaved_told_ns_;  ///< when it was last said that they wait
+  std::deque<Job> jobs_;                         ///< of this worker process; the last is the one in hand
 
   std::mutex mutex_;  // of what follows
   WorkerPlan plan_;

@@ -10,6 +10,9 @@
 namespace furlong::fleet {
 namespace {
 
+constexpr std::size_t most_unsaved = 10'000;
+constexpr std::int64_t tell_again_ns = 60'000'000'000;
+
 std::string foreign(std::string_view text) { return one_line(text.substr(0, 500)); }
 
 }  // namespace
@@ -69,13 +72,27 @@ bool Supervisor::save_finds() {
   while (!unsaved_finds_.empty()) {
     const auto added = spool_.add_find(unsaved_finds_.front());
     if (!added) {
-      say(LogLevel::error, "a find waits to be stored: " + added.error().text());
+      const std::int64_t now_ns = clock_.now_ns();
+      if (!unsaved_told_ns_ || now_ns - *unsaved_told_ns_ >= tell_again_ns) {
+        say(LogLevel::error,
+            fmt::format("{} finds wait to be stored: {}", unsaved_finds_.size(), added.error().text()));
+        unsaved_told_ns_ = now_ns;
+      }
       return false;
     }
     if (*added) sink_.found(unsaved_finds_.front());
     unsaved_finds_.erase(unsaved_finds_.begin());
   }
+  unsaved_told_ns_.reset();
   return true;
+}
+
+void Supervisor::give_up_finds() {
+  // The log is the last place where they can be found.
+  for (const Find& each : unsaved_finds_)
+    say(LogLevel::error, fmt::format("a find is NOT stored: epoch {} day {} nonce {:016x} hash {:016x} at {}",
+                                     each.pair.epoch, each.pair.day, each.nonce, each.hash, each.at));
+  unsaved_finds_.clear();
 }
 
 void Supervisor::keep_progress(const std::string& job_name, std::uint64_t next) {
@@ -100,9 +117,10 @@ void Supervisor::on(const record::RateEvent& event) {
 }
 
 void Supervisor::on(const record::FoundEvent& event) {
-  const Job* job = find_job(event.job);
+  Job* job = find_job(event.job);
   if (job == nullptr)
     return say(LogLevel::warning, fmt::format("a find of job '{}', which was not given", foreign(event.job)));
+  job->confirmed = true;
   unsaved_finds_.push_back({.pair = job->pair,
                             .slot = setup_.device.slot,
                             .nonce = event.nonce,
@@ -113,7 +131,7 @@ void Supervisor::on(const record::FoundEvent& event) {
     const std::scoped_lock lock(mutex_);
     ++view_.finds;
   }
-  save_finds();
+  if (!save_finds() && unsaved_finds_.size() >= most_unsaved) give_up_finds();
 }
 
 void Supervisor::on(const record::SwapEvent& event) {
@@ -136,6 +154,7 @@ void Supervisor::on(const record::SwapEvent& event) {
 
 void Supervisor::on(const record::DoneEvent& event) {
   keep_progress(event.job, event.start + event.hashes);
+  if (Job* job = find_job(event.job)) job->confirmed = true;
   const bool in_hand = !jobs_.empty() && jobs_.back().name == event.job;
   if (!event.complete || !in_hand) return;
   say(LogLevel::info, fmt::format("job {} is complete: {} hashes", foreign(event.job), event.hashes));

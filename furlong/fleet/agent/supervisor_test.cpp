@@ -173,6 +173,79 @@ TEST_F(SupervisorTest, ARefusedJobIsSentAgainLater) {
   EXPECT_EQ(child.heard.at(2), job(a16, 2));
 }
 
+TEST_F(SupervisorTest, TheJobAtWorkIsRememberedHoweverManyAreRefused) {
+  ChildScript& child = next_child();
+  child.says = {ready};
+  supervisor().set_plan({.current = step(a16)});
+  steps(2);
+  child.says = {rate(a16, 1, "0000000000001000")};
+  steps(2);
+  supervisor().set_plan({.current = step(b16)});
+  for (int i = 2; i < 100; ++i) {
+    child.says = {"error unavailable job " + b16 + "-1-" + std::to_string(i) + ": its pair is broken"};
+    steps(1);
+    clock.advance_ns(10'000'000'000);
+    child.says = {"note still here"};
+    steps(1);
+  }
+  EXPECT_THAT(child.heard.back(), HasSubstr("-1-100 "));
+  child.says = {"found " + a16 + "-1-1 0000000000000007 0000000000000001"};
+  steps(1);
+  ASSERT_EQ(sink.finds.size(), 1u);
+  EXPECT_EQ(sink.finds[0].pair.epoch, a16);
+}
+
+TEST_F(SupervisorTest, TheNextPairIsPreparedAlsoWhenNothingIsLeftOfThisOne) {
+  setup.nonce_count = 4096;
+  EXPECT_TRUE(spool->set_progress({.epoch = a16, .day = 1}, "slot", {.first = 0, .next = 4096}));
+  ChildScript& child = next_child();
+  child.says = {ready};
+  supervisor().set_plan({.current = step(a16), .next = step(b16)});
+  steps(2);
+  child.says = {"prepared " + a16 + " 1 u2 100.000"};
+  steps(2);
+  EXPECT_THAT(child.heard, ElementsAre("prepare " + a16 + " 1 p-a", "stop", "prepare " + b16 + " 1 p-b"));
+}
+
+TEST_F(SupervisorTest, TheNextPairIsPreparedAlsoWhenThisOneCannotBe) {
+  setup.hang_s = 1000;
+  ChildScript& child = next_child();
+  child.says = {ready};
+  supervisor().set_plan({.current = step(a16), .next = step(b16)});
+  steps(2);
+  child.says = {"error invalid prepare " + a16 + " 1: no pack",
+                "error unavailable job " + a16 + "-1-1: its pair could not be prepared"};
+  steps(3);
+  EXPECT_THAT(child.heard,
+              ElementsAre("prepare " + a16 + " 1 p-a", job(a16, 1), "prepare " + b16 + " 1 p-b"));
+  steps(200);
+  EXPECT_EQ(child.heard.size(), 3u) << "which is left in peace";
+  child.says = {"prepared " + b16 + " 1 u2 100.000"};
+  steps(2);
+  EXPECT_EQ(child.heard.at(3), "prepare " + a16 + " 1 p-a") << "tried again, once nothing is in its way";
+}
+
+TEST_F(SupervisorTest, FindsOutliveAFullDiskAndAreLoggedWhenItStaysFull) {
+  SpoolLimits full;
+  full.pages = 1;  // of which all are taken: nothing more goes in
+  spool = std::move(*Spool::open(folder.path() / "spool.sqlite", full));
+  ChildScript& child = next_child();
+  child.says = {ready};
+  supervisor().set_plan({.current = step(a16)});
+  steps(2);
+  for (int i = 0; i < 400; ++i) child.says.push_back(fmt::format("found {}-1-1 {:016x} {:016x}", a16, i, 1));
+  steps(400);
+  const std::int64_t stored = spool->counts()->finds;
+  EXPECT_LT(stored, 400);
+  const auto told = [&](const std::string& text) {
+    return std::count_if(sink.said.begin(), sink.said.end(),
+                         [&](const std::string& each) { return each.find(text) != std::string::npos; });
+  };
+  EXPECT_EQ(told("to be stored"), 1) << "not five times a second";
+  supervisor().quit(1);
+  EXPECT_EQ(told("is NOT stored: epoch " + a16 + " day 1 nonce "), 400 - stored);
+}
+
 TEST_F(SupervisorTest, FindsAreKeptOnceAndKnowTheirPair) {
   ChildScript& child = next_child();
   child.says = {ready};

@@ -15,6 +15,8 @@ struct DeviceInfo {
   std::string label;
   std::string slot;  ///< hash of its UUID, as in race records
   bool is_host_cpu = false;
+  std::string uuid;     ///< as its back end writes it; empty: none
+  std::string silicon;  ///< hash of its silicon's facts
   bool operator==(const DeviceInfo&) const = default;
 };
 

@@ -69,6 +69,32 @@ class FakeProcesses : public Processes {
   FakeClock& clock_;
 };
 
+/// A child that has ended.
+class EndedChild : public Child {
+ public:
+  explicit EndedChild(ProcessEnd end) : end_(std::move(end)) {}
+  Result<std::optional<std::string>> read_line(double) override { return std::optional<std::string>(); }
+  Status write(std::string_view) override { return {}; }
+  void close_input() override {}
+  ProcessEnd kill() override { return end_; }
+  ProcessEnd wait(double) override { return end_; }
+  int pid() const override { return 43; }
+
+ private:
+  ProcessEnd end_;
+};
+
+/// Every child ends at once, with the exit status that `answer` gives.
+class AnsweringProcesses : public Processes {
+ public:
+  Result<std::unique_ptr<Child>> start(const ProcessRequest& request) override {
+    requests.push_back(request);
+    return std::make_unique<EndedChild>(ProcessEnd{.exit_code = answer ? answer(request) : 0});
+  }
+  std::function<int(const ProcessRequest&)> answer;
+  std::vector<ProcessRequest> requests;
+};
+
 class FakeHttp : public HttpClient {
  public:
   Result<HttpResponse> send(const HttpRequest& request, const std::stop_token&) override {
