@@ -36,8 +36,9 @@ std::vector<OptionSpec> program_options() {
        .help = "Lottery: the day, which the dataset grows with. Default 0."},
       {.name = "--geometry",
        .value_name = "G",
-       .help = "Lottery: size of cache and dataset. Default: small on a CPU (1 MiB / 16 MiB), else default "
-               "(16 MiB / 1 GiB).",
+       .help = "Lottery: size of cache and dataset: small (1 MiB / 16 MiB) or default (16 MiB / 1 GiB). "
+               "Without it small "
+               "on a CPU, and in a pack that is made for no device default.",
        .choices = {"small", "default"}},
       {.name = "--dataset-mib",
        .value_name = "M",

@@ -217,7 +217,9 @@ std::vector<OptionSpec> worker_option_specs() {
        .complete = "device"},
       {.name = "--race",
        .value_name = "V",
-       .help = "What a prepare races: catalogue (default), names joined by commas, or off."},
+       .help = "What a prepare races: catalogue (default), off, or names joined by commas; a pack that has "
+               "no such "
+               "variant is refused when it is prepared."},
       {.name = "--race-budget-s",
        .value_name = "S",
        .help = "Time for a race from the moment base is ready. Default 120, at most 540."},
@@ -272,7 +274,7 @@ CommandSpec worker_command() {
   std::vector<OptionSpec> options = worker_option_specs();
   options.push_back({.name = "--serve",
                      .value_name = "",
-                     .help = "Serve commands from standard input; what a worker always does."});
+                     .help = "Serve commands from standard input: what a worker does with or without it."});
   return {
       .name = "worker",
       .summary =

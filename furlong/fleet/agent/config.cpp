@@ -40,6 +40,7 @@ Status read_schedule(const TomlNode& node, const std::string& file, ScheduleConf
     return table.strict();
   }
   table.integer("epoch_s", schedule.epoch_s, 2, most_seconds);
+  table.integer("first_day", schedule.first_day, 0, 1'000'000);
   schedule.lead = std::min(schedule.lead, schedule.epoch_s / 2);
   table.integer("lead_s", schedule.lead, 0, most_seconds);
   if (schedule.lead >= schedule.epoch_s)

@@ -27,6 +27,8 @@ struct ScheduleConfig {
   enum class Kind { clock, command };
   Kind kind = Kind::clock;
   std::int64_t epoch_s = 3600;
+  /// In whole days from 1970: day 0, which programs with datasets that grow count from. 2026-01-01.
+  std::int64_t first_day = 20454;
   /// How long before a boundary the next pair is prepared: seconds, or the chain units of a command.
   std::int64_t lead = 600;
   std::string seed;                  ///< any text; machines with the same one work on the same programs

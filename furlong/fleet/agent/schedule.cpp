@@ -23,7 +23,7 @@ Turn ClockSchedule::turn(std::int64_t index) const {
   Hasher hasher;
   hasher.add_field(seed_label).add_field(config_.seed).add_field(std::to_string(index));
   return Turn{.seed = hasher.finish().hex(),
-              .day = std::max<std::int64_t>(0, floor_div(index * config_.epoch_s, day_s)),
+              .day = std::max<std::int64_t>(0, floor_div(index * config_.epoch_s, day_s) - config_.first_day),
               .pack = {}};
 }
 

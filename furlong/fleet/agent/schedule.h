@@ -42,7 +42,7 @@ class Schedule {
 };
 
 /// Epoch i runs from i * epoch_s to (i + 1) * epoch_s, Unix time; its seed is the BLAKE2b-256 of the label,
-/// the configured seed and i; its day is the whole days from 1970 to its beginning. A function of the time
+/// the configured seed and i; its day is the whole days from first_day to its beginning. A function of the time
 /// alone, so that a clock that jumps only chooses another turn.
 class ClockSchedule : public Schedule {
  public:

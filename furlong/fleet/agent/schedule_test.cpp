@@ -16,7 +16,7 @@ class SetClock : public FakeClock {
   std::int64_t offset_us = 0;
 };
 
-ScheduleConfig hourly() { return {.epoch_s = 3600, .lead = 600, .seed = "s"}; }
+ScheduleConfig hourly() { return {.epoch_s = 3600, .first_day = 0, .lead = 600, .seed = "s"}; }
 
 TEST(ClockSchedule, TurnsByTheHour) {
   ClockSchedule schedule(hourly());

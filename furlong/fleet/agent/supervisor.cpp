@@ -45,7 +45,10 @@ std::string card_words(std::string_view label) {
 std::string race_summary(const record::RaceRecord& record) {
   const std::string unit = record.unit.empty() ? "MH/s" : record.unit;
   std::string text = card_words(record.card) + " kernel race: ";
-  if (record.winner.empty()) return text + "no winner";
+  if (record.winner.empty())
+    return text + fmt::format("undecided, base serves ({}{} variants, {:.0f} s)",
+                              record.notes.empty() ? "" : record.notes[0] + ", ", record.variants.size(),
+                              record.total_ms * 1e-3);
   text += record.winner;
   if (record.rate) text += fmt::format(" at {:.1f} {}", *record.rate, unit);
   std::string gain = record.winner == "base" ? "nothing beat base" : "";

@@ -40,8 +40,8 @@ void Server::State::prepare(QueuedPrepare asked) {
     note(fmt::format("the prepare of {} is given up for that of {}", before->text(),
                      asked.command.pair.text()));
   if (waiting_job && std::get<record::JobCommand>(waiting_job->what).pair != asked.command.pair)
-    refuse_waiting(
-        fail(Code::invalid, "{} is prepared before its pair was ready", asked.command.pair.text()));
+    refuse_waiting(fail(Code::unavailable, "a prepare of {} came while its own pair was still being prepared",
+                        asked.command.pair.text()));
   if (preparation) preparation->stop();
   queued = std::move(asked);
   start_queued();
