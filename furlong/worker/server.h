@@ -54,6 +54,8 @@ struct Environment {
   /// race::Context::trial_program_json of a pack's folder in a language.
   std::function<std::string(const std::string& pack, const std::string& language)> trial_program;
   std::function<Result<std::string>(const program::Program&)> choose_language;
+  /// How a pack's folder becomes a program; empty: program::load_pack.
+  std::function<Result<std::shared_ptr<const program::Program>>(const std::filesystem::path&)> load_pack;
   /// Told each program before it is used on the device; may be empty.
   std::function<void(const program::Instance&)> attach;
   /// One line of the protocol to the outside. Thread safe.

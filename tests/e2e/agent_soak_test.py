@@ -84,8 +84,8 @@ furlong = "{FURLONG}"
 address = "host:0"
 [schedule]
 kind = "clock"
-epoch_s = 16
-lead_s = 8
+epoch_s = 30
+lead_s = 15
 seed = "soak"
 [work]
 geometry = "small"

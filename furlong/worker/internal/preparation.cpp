@@ -106,7 +106,8 @@ Status Preparation::open() {
   const record::Pair& pair = asked_.command.pair;
   const std::filesystem::path folder = asked_.command.pack;
   FURLONG_TRY(std::shared_ptr<const program::Program> program,
-              program::load_pack(folder, *environment_.files));
+              environment_.load_pack ? environment_.load_pack(folder)
+                                     : program::load_pack(folder, *environment_.files));
   if (!program->trusted && !options_.allow_unsigned)
     return fail(
         Code::denied,
