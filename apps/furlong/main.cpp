@@ -1,4 +1,6 @@
 // The furlong program: finds the command, parses, runs, and turns errors into one line and an exit code.
+#include <fcntl.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -67,7 +69,20 @@ int dispatch(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace furlong::app
 
+namespace {
+
+/// A descriptor that was closed by whoever started the program must not become some file that it opens: what
+/// is read there ends at once, what is written there fails and is told.
+void open_standard_descriptors() {
+  for (const int descriptor : {0, 1, 2})
+    if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", descriptor == 2 ? O_RDWR : O_RDONLY) < 0)
+      return;
+}
+
+}  // namespace
+
 int main(int count, char** words) {
+  open_standard_descriptors();
   const char* level = std::getenv("FURLONG_LOG");
   using furlong::LogLevel;
   const std::string_view word = level ? level : "warning";

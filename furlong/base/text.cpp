@@ -188,15 +188,37 @@ namespace {
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
 }  // namespace
 
+namespace {
+
+/// UTF-8 of the controls beyond ASCII: C1 (U+0080 to U+009F), and those that turn the direction of what
+/// follows (U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069). Blanks in their place.
+void blank_wide_controls(std::string& text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    if (byte(i) == 0xC2 && byte(i + 1) >= 0x80 && byte(i + 1) <= 0x9F) {
+      text[i] = text[i + 1] = ' ';
+    } else if (byte(i) == 0xE2 && i + 2 < text.size()) {
+      const unsigned a = byte(i + 1), b = byte(i + 2);
+      const bool turns = (a == 0x80 && (b == 0x8E || b == 0x8F || (b >= 0xAA && b <= 0xAE))) ||
+                         (a == 0x81 && b >= 0xA6 && b <= 0xA9);
+      if (turns) text.replace(i, 3, 3, ' ');
+    }
+  }
+}
+
+}  // namespace
+
 std::string one_line(std::string_view text) {
   std::string clean(text);
   std::ranges::replace_if(clean, is_control, ' ');
+  blank_wide_controls(clean);
   return clean;
 }
 
 std::string without_controls(std::string_view text) {
   std::string clean(text);
   std::ranges::replace_if(clean, [](char c) { return is_control(c) && c != '\n'; }, ' ');
+  blank_wide_controls(clean);
   return clean;
 }
 

@@ -103,6 +103,13 @@ TEST(Text, ControlCharactersBecomeBlanks) {
   }
 }
 
+TEST(Text, ControlsBeyondAsciiBecomeBlanks) {
+  EXPECT_EQ(one_line("a\u009b31mb"), "a  31mb");
+  EXPECT_EQ(one_line("a\u202eb\u2066c\u200fd"), "a   b   c   d");
+  for (const char* plain : {"é", "…", "→", "\u2010", "a\xC2", "\xE2\x80"}) EXPECT_EQ(one_line(plain), plain);
+  EXPECT_EQ(without_controls("a\u009b\nb"), "a  \nb");
+}
+
 TEST(Text, HumanBytes) {
   EXPECT_EQ(human_bytes(0), "0 B");
   EXPECT_EQ(human_bytes(1023), "1023 B");

@@ -245,6 +245,9 @@ Result<WorkerCommand> parse_worker_command(std::string_view line) {
     JobCommand command;
     FURLONG_TRY(command.pair, words.pair());
     FURLONG_TRY(command.job, words.named("the job's name"));
+    if (command.job.size() > most_job_bytes)
+      return fail(Code::invalid, "worker command: a job's name has {} bytes at most, this one {}",
+                  most_job_bytes, command.job.size());
     FURLONG_TRY(command.target, words.hex64("the target"));
     FURLONG_TRY(command.start, words.hex64("the first nonce"));
     FURLONG_TRY(command.count, words.count("the number of nonces"));

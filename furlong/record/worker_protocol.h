@@ -13,6 +13,8 @@
 namespace furlong::record {
 
 inline constexpr int worker_protocol = 1;
+/// Of a job's name; a command's line is refused from 64 KiB on.
+inline constexpr std::size_t most_job_bytes = 256;
 
 /// One program of the schedule: an epoch by its first 16 hexadecimal digits, and a day.
 struct Pair {

@@ -80,6 +80,8 @@ TEST(WorkerProtocol, AnotherProtocolIsRefusedAndBothAreNamed) {
 }
 
 TEST(WorkerProtocol, WhatIsWrongIsNamedWithItsColumn) {
+  const std::string long_name =
+      "job 066ec2c7cdf6f321 0 " + std::string(257, 'j') + " 00000000ffffffff 0000000000000000 1";
   const std::pair<const char*, const char*> wrong[] = {
       {"", "unknown command ''"},
       {"prepair 066ec2c7cdf6f321 0 p", "'prepare'"},
@@ -91,6 +93,7 @@ TEST(WorkerProtocol, WhatIsWrongIsNamedWithItsColumn) {
       {"job 066ec2c7cdf6f321 0 j 00000000ffffffff 0000000000000000 -1", "the number of nonces"},
       {"job 066ec2c7cdf6f321 0 j 00000000ffffffff 0000000000000000 18446744073709551616", "under 2^64"},
       {"job 066ec2c7cdf6f321 0 - 00000000ffffffff 0000000000000000 1", "the job's name"},
+      {long_name.c_str(), "a job's name has 256 bytes at most, this one 257"},
       {"quit now", "the end of the line"}};
   for (const auto& [line, words] : wrong) {
     const auto command = parse_worker_command(line);

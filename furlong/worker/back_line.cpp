@@ -24,7 +24,7 @@ std::string print(const BackLine& line) {
       Overloaded{
           [](const BeginLine& l) { return job_json("begin", l.job); },
           [](const RefusedLine& l) { return job_json("refused", l.job); },
-          [](const AtLine& l) { return Json::array({"at", l.done, l.hashes}); },
+          [](const AtLine& l) { return Json::array({"at", l.done, l.checked, l.hashes}); },
           [](const TakeLine& l) {
             return Json::array({"take", pair_json(l.pair), l.kind, l.limit_s, l.name});
           },
@@ -61,8 +61,9 @@ Result<BackLine> parse_back_line(std::string_view line) {
     if (job == nullptr) return wrong();
     return what == "begin" ? BackLine(BeginLine{*job}) : BackLine(RefusedLine{*job});
   }
-  if (what == "at" && size == 3 && json[1].is_number_unsigned() && json[2].is_number_unsigned())
-    return AtLine{json[1].get<std::uint64_t>(), json[2].get<std::uint64_t>()};
+  if (what == "at" && size == 4 && json[1].is_number_unsigned() && json[2].is_number_unsigned() &&
+      json[3].is_number_unsigned())
+    return AtLine{json[1].get<std::uint64_t>(), json[2].get<std::uint64_t>(), json[3].get<std::uint64_t>()};
   if (what == "take" && size == 5 && is_pair(json[1]) && json[2].is_number_unsigned() &&
       json[3].is_number() && json[4].is_string())
     return TakeLine{pair_of(json[1]), json[2].get<std::uint32_t>(), json[3].get<double>(),

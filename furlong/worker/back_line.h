@@ -25,8 +25,9 @@ struct RefusedLine {
 };
 /// To the front: a chunk of the job in hand is done.
 struct AtLine {
-  std::uint64_t done = 0;    ///< nonces of the job
-  std::uint64_t hashes = 0;  ///< since `ready`, of all processes
+  std::uint64_t done = 0;     ///< nonces of the job
+  std::uint64_t checked = 0;  ///< of them surely right: they are not done again
+  std::uint64_t hashes = 0;   ///< since `ready`, of all processes
   bool operator==(const AtLine&) const = default;
 };
 /// To the front: what is in hand from now on, as Hand::take.

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "furlong/base/text.h"
 #include "furlong/race/race.h"
@@ -22,6 +23,7 @@ using record::WorkerEvent;
 
 constexpr double kTurn_s = 0.005;  // how long a command may wait for its turn
 constexpr std::size_t kMostQueued = 64u << 20;
+constexpr std::size_t kMostUnanswered = 1000;
 constexpr std::size_t kMostKept = 16;  // commands whose pairs may come back
 constexpr double kDrain_s = 5;
 constexpr double kPatience_s = 10;  // with a device that does not open, once `quit` has come
@@ -59,11 +61,15 @@ struct Front::State {
 
   // What the back was told and has told: enough for another one to go on.
   bool told_ready = false, back_ready = false, quitting = false;
-  std::optional<JobCommand> current;            // in hand, as it was asked for
-  std::uint64_t done = 0;                       // of its nonces
-  std::optional<JobCommand> pending;            // newer than what is in hand
-  std::optional<JobCommand> resumed;            // what this back was told in place of `current`
-  std::uint64_t done_before = 0;                // of `current`, when this back began
+  std::optional<JobCommand> current;    // in hand, as it was asked for
+  std::uint64_t done = 0;               // of its nonces
+  std::optional<JobCommand> pending;    // newer than what is in hand
+  std::deque<JobCommand> unanswered;    // told to this back, neither begun nor refused; `pending` is the last
+  int statuses = 0;                     // asked for and not answered
+  bool stopping = false;                // `stop` is the last word on jobs
+  std::optional<record::Pair> swapped;  // told last
+  std::optional<JobCommand> resumed;    // what this back was told in place of `current`
+  std::uint64_t done_before = 0;        // of `current`, when this back began
   std::map<std::string, PrepareCommand> packs;  // by pair
   std::deque<std::string> packs_order;
   std::optional<PrepareCommand> newest_prepare;
@@ -99,6 +105,7 @@ struct Front::State {
   Status hear_event(const std::string& line);
   Status hear_back(const BackLine& line);
   void begin(const BeginLine& line);
+  void answered(const JobCommand& job);
   void at(const AtLine& line);
   bool tell_found(const record::FoundEvent& event);
   void tell_done(record::DoneEvent event);
@@ -157,8 +164,18 @@ void Front::State::give_up_job(bool complete) {
 Status Front::State::resume() {
   for (const FallenLine& one : fallen) FURLONG_CHECK(send(print(one)));
   if (current && current->count != 0 && done >= current->count) give_up_job(true);
-  if (pending) give_up_job(false);  // the newer one takes its place at once
-  const std::optional<JobCommand> job = pending ? pending : current;
+  if (stopping) give_up_job(false);
+  stopping = false;
+  for (const JobCommand& job : unanswered)
+    if (job != pending)
+      error(Code::unavailable,
+            fmt::format("job {}: another took its place before the worker's process ended", job.job));
+  unanswered.clear();
+  // A newer job takes the place of the one in hand at once, if its pair can be had; else it is refused again.
+  const bool newer =
+      pending && (packs.contains(pending->pair.text()) || (current && current->pair == pending->pair));
+  if (newer) give_up_job(false);
+  const std::optional<JobCommand> job = newer || !current ? pending : current;
   prepare_later.reset();
   std::optional<PrepareCommand> first = newest_prepare;
   if (job) {
@@ -169,15 +186,18 @@ Status Front::State::resume() {
     }
   }
   if (first) FURLONG_CHECK(send_prepare(*first));
+  for (int i = std::exchange(statuses, 0); i > 0; --i) FURLONG_CHECK(command("status"));
   if (!job) return {};
   JobCommand again = *job;
-  if (!pending) {
+  if (job == current) {
     again.start += done;
     if (again.count != 0) again.count -= done;
     done_before = done;
     resumed = again;
   }
-  return send(record::print(again));
+  if (pending) unanswered.push_back(*pending);
+  FURLONG_CHECK(send(record::print(again)));
+  return pending && job == current ? send(record::print(*pending)) : Status();
 }
 
 void Front::State::remember(const PrepareCommand& prepare) {
@@ -204,6 +224,9 @@ Status Front::State::command(const std::string& line) {
   }
   if (const auto* job = std::get_if<JobCommand>(&*parsed)) {
     pending = *job;
+    stopping = false;
+    unanswered.push_back(*job);
+    if (unanswered.size() > kMostUnanswered) unanswered.pop_front();
     // Another back was told to prepare it.
     const auto pack = packs.find(job->pair.text());
     if (pack != packs.end() && !sent.contains(pack->first)) {
@@ -211,7 +234,11 @@ Status Front::State::command(const std::string& line) {
       FURLONG_CHECK(send_prepare(pack->second));
     }
   }
-  if (std::holds_alternative<record::StopCommand>(*parsed)) pending.reset();
+  if (std::holds_alternative<record::StatusCommand>(*parsed)) ++statuses;
+  if (std::holds_alternative<record::StopCommand>(*parsed)) {
+    pending.reset();
+    stopping = true;
+  }
   if (std::holds_alternative<record::QuitCommand>(*parsed)) quitting = true;
   return send(line);
 }
@@ -236,12 +263,19 @@ Status Front::State::take_input() {
 }
 
 void Front::State::begin(const BeginLine& line) {
-  if (pending && *pending == line.job) pending.reset();
+  answered(line.job);
   if (resumed && *resumed == line.job) return;  // `current`, from where it was
   current = line.job;
   resumed.reset();
   done = done_before = 0;
   found.clear();
+}
+
+/// The back has begun or refused it.
+void Front::State::answered(const JobCommand& job) {
+  if (pending == job) pending.reset();
+  const auto at = std::ranges::find(unanswered, job);
+  if (at != unanswered.end()) unanswered.erase(at);
 }
 
 void Front::State::at(const AtLine& line) {
@@ -253,16 +287,17 @@ void Front::State::at(const AtLine& line) {
   hashes = line.hashes;
   done = done_before + line.done;
   // What comes again comes from here on.
-  std::erase_if(found, [&](std::uint64_t nonce) { return current && nonce - current->start < done; });
+  const std::uint64_t sure = done_before + line.checked;
+  std::erase_if(found, [&](std::uint64_t nonce) { return current && nonce - current->start < sure; });
 }
 
 Status Front::State::hear_back(const BackLine& line) {
   if (const auto* job = std::get_if<BeginLine>(&line)) begin(*job);
   if (const auto* job = std::get_if<RefusedLine>(&line)) {
-    if (pending == job->job)
-      pending.reset();
-    else if (resumed == job->job)
+    if (resumed == job->job)
       give_up_job(false);
+    else
+      answered(job->job);
   }
   if (const auto* ended = std::get_if<EndedLine>(&line)) {
     if (preparing == ended->pair) preparing.reset();
@@ -322,6 +357,13 @@ Status Front::State::hear_event(const std::string& line) {
   if (std::holds_alternative<record::ByeEvent>(*event)) return {};
   if (const auto* find = std::get_if<record::FoundEvent>(&*event); find != nullptr && !tell_found(*find))
     return {};
+  if (std::holds_alternative<record::StateEvent>(*event) && statuses > 0) --statuses;
+  if (const auto* swap = std::get_if<record::SwapEvent>(&*event)) {
+    const record::Pair pair{swap->epoch, swap->day};
+    const bool again = resumed && swapped == pair;  // the same pair on another back: `recovered` tells of it
+    swapped = pair;
+    if (again) return {};
+  }
   if (const auto* done_event = std::get_if<record::DoneEvent>(&*event)) {
     tell_done(*done_event);
     return {};
@@ -411,6 +453,7 @@ FrontEnd Front::State::end_orderly() {
   give_up_job(false);
   if (end.timed_out) tell(record::NoteEvent{"the worker's process did not end by itself and was killed"});
   tell(record::ByeEvent{});
+  if (out.broken()) return {3, "the reader of the worker's events is gone"};
   return {};
 }
 

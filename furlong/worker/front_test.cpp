@@ -144,22 +144,21 @@ TEST(Front, ABackThatCannotBeginIsTheEnd) {
 Part dying(const std::string& how) {
   return {say(ready),
           {{1, say("@[\"prepares\",5]")},
-           {2, begin(job) + "; " + say("@[\"at\",300,900]") + "; " +
+           {2, begin(job) + "; " + say("@[\"at\",300,300,900]") + "; " +
                    say("found j 0000000000000110 0000000000000001") + "; " +
                    say("found j 0000000000000300 0000000000000002") + "; " + how}}};
 }
 
 TEST(Front, AnotherBackGoesOnAtTheNonce) {
   const std::string again = "job " + pair + " j 0000000000001000 000000000000022c 700";
-  const Played played =
-      Stage(
-          Parts{dying("kill -9 $$"),
-                {say(ready),
-                 {{2, begin(again) + "; " + say("@[\"at\",100,1000]") + "; " +
-                          say("found j 0000000000000300 0000000000000002") + "; " +
-                          say("found j 0000000000000301 0000000000000003") + "; " +
-                          say("@[\"at\",700,1600]") + "; " + say("done j 000000000000022c 700 complete")}}}})
-          .play({"prepare " + pair + " p", job, "~done j", "quit"});
+  const Played played = Stage(Parts{dying("kill -9 $$"),
+                                    {say(ready),
+                                     {{2, begin(again) + "; " + say("@[\"at\",100,100,1000]") + "; " +
+                                              say("found j 0000000000000300 0000000000000002") + "; " +
+                                              say("found j 0000000000000301 0000000000000003") + "; " +
+                                              say("@[\"at\",700,700,1600]") + "; " +
+                                              say("done j 000000000000022c 700 complete")}}}})
+                            .play({"prepare " + pair + " p", job, "~done j", "quit"});
   ASSERT_EQ(played.told.size(), 2u);
   EXPECT_THAT(played.told.at(1), ElementsAre("prepare " + pair + " p", again, "quit"));
   EXPECT_EQ(played.argv.at(1), "--device host:0 --prepares-before 5 --hashes-before 900");
@@ -227,7 +226,7 @@ TEST(Front, APrepareThatEndsTheProcessTwiceIsGivenUp) {
 
 TEST(Front, AJobWhoseLastChunkWasToldIsComplete) {
   const Played played =
-      Stage(Parts{{say(ready), {{2, begin(job) + "; " + say("@[\"at\",1000,1000]") + "; kill -9 $$"}}},
+      Stage(Parts{{say(ready), {{2, begin(job) + "; " + say("@[\"at\",1000,1000,1000]") + "; kill -9 $$"}}},
                   {say(ready), {}}})
           .play({"prepare " + pair + " p", job, "~another one goes on", "status"}, true);
   ASSERT_EQ(played.told.size(), 2u);
@@ -272,6 +271,46 @@ TEST(Front, AJobForAPairThatThisBackDoesNotKnowBringsItsPrepare) {
   EXPECT_EQ(played.told[1].at(3), newer);
 }
 
+TEST(Front, AStopThatTheBackDidNotLiveToHearHolds) {
+  Part first = dying("true");
+  first.at[3] = "kill -9 $$";
+  const Played played =
+      Stage(Parts{first, {say(ready), {}}})
+          .play({"prepare " + pair + " p", job, "stop", "~another one goes on", "status"}, true);
+  ASSERT_EQ(played.told.size(), 2u);
+  EXPECT_THAT(played.told[1], Not(Contains(HasSubstr("job "))));
+  EXPECT_THAT(played.events, Contains("done j 0000000000000100 300 cut"));
+}
+
+TEST(Front, AJobForAPairThatNobodyKnowsEndsNothing) {
+  const std::string unknown = "job 166ec2c7cdf6f321 0 k 0000000000001000 0000000000000000 0";
+  const std::string again = "job " + pair + " j 0000000000001000 000000000000022c 700";
+  Part first = dying("true");
+  first.at[3] = "kill -9 $$";
+  const Played played =
+      Stage(Parts{first,
+                  {say(ready), {{3, say("@[\"refused\",\"" + unknown + "\"]") + "; " + say("note asked")}}}})
+          .play({"prepare " + pair + " p", job, unknown, "~note asked"}, true);
+  ASSERT_EQ(played.told.size(), 2u);
+  EXPECT_THAT(played.told[1], ElementsAre("prepare " + pair + " p", again, unknown, "quit"));
+}
+
+TEST(Front, CommandsThatTheBackDidNotLiveToAnswerAreAnswered) {
+  const auto of = [&](const std::string& name) {
+    return "job " + pair + " " + name + " 0000000000001000 0000000000000000 5";
+  };
+  Part first = dying("true");
+  first.at[6] = "kill -9 $$";
+  const Played played =
+      Stage(Parts{first, {say(ready), {{2, say("status {}")}}}})
+          .play({"prepare " + pair + " p", job, of("k"), of("l"), of("m"), "status", "~status"}, true);
+  ASSERT_EQ(played.told.size(), 2u);
+  EXPECT_THAT(played.events, Contains(HasSubstr("job k: another took its place")));
+  EXPECT_THAT(played.events, Contains(HasSubstr("job l: another took its place")));
+  EXPECT_THAT(played.told[1], Contains(of("m")));
+  EXPECT_THAT(played.told[1], Contains("status"));
+}
+
 TEST(Front, AnotherDeviceInItsPlaceIsNone) {
   FrontOptions options;
   options.most_deaths = 2;
@@ -294,10 +333,11 @@ TEST(Front, ARefusedJobIsNotAskedForAgain) {
 TEST(Front, TheNewerJobTakesThePlaceOfTheOneInHand) {
   const std::string newer = "job 166ec2c7cdf6f321 0 k 0000000000001000 0000000000000000 0";
   Part first = dying("true");
-  first.at[3] = "kill -9 $$";
-  const Played played =
-      Stage(Parts{first, {say(ready), {}}})
-          .play({"prepare " + pair + " p", job, newer, "~another one goes on", "status"}, true);
+  first.at[4] = "kill -9 $$";
+  const Played played = Stage(Parts{first, {say(ready), {}}})
+                            .play({"prepare " + pair + " p", job, "prepare 166ec2c7cdf6f321 0 q", newer,
+                                   "~another one goes on", "status"},
+                                  true);
   ASSERT_EQ(played.told.size(), 2u);
   EXPECT_THAT(played.told[1], Contains(newer));
   EXPECT_THAT(played.told[1], Not(Contains(HasSubstr(" j "))));

@@ -69,6 +69,7 @@ std::optional<Command> Server::State::pop() {
 
 /// Whether a prepare of that pack is under way, or has led to what can serve: it is not done twice.
 bool Server::State::is_prepared(const record::PrepareCommand& command) {
+  if (behind && behind->command == command) return true;
   if (queued) return queued->command == command;
   const bool known = preparation && preparation->asked().command == command;
   if (known && !preparation_told) return true;
@@ -102,6 +103,7 @@ Status Server::State::job(const Command& command) {
   const auto& asked = std::get<record::JobCommand>(command.what);
   refuse_waiting(fail(Code::invalid, "job {} takes its place", asked.job));
   fallback.reset();
+  if (behind && behind->command.pair == asked.pair) prepare(*std::exchange(behind, std::nullopt));
   if (miner && miner->serving().pair == asked.pair) {
     begin_job(asked);
     return {};
@@ -177,6 +179,7 @@ Status Server::State::step() {
     if (!command) break;
     FURLONG_CHECK(handle(*command));
   }
+  if (behind && !waiting_job) prepare(*std::exchange(behind, std::nullopt));
   start_queued();
   bool look = false;
   {
@@ -199,7 +202,13 @@ void Server::State::close() {
   refuse_waiting(fail(Code::invalid, "the worker ends before its pair was ready"));
   end_job(false);
   write_records(true);
+  for (const record::RaceRecord& record : unwritten) {  // whoever listens may keep what the disk does not
+    error(fail(Code::exhausted, "a race record was not written to {}; it is told here",
+               options.records.string()));
+    emit(record::RecordEvent{record::to_line(record)});
+  }
   queued.reset();
+  behind.reset();
   if (preparation) preparation->stop();
   const double until_ms = kCloseWait_ms;
   for (double waited_ms = 0; !drop_preparation(); ++waited_ms) {

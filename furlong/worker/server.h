@@ -62,8 +62,9 @@ struct Environment {
   std::function<void(const record::WorkerEvent&)> emit;
   /// A job is in hand from now on; one will never be. May be empty.
   std::function<void(const record::JobCommand&)> begun, refused;
-  /// A chunk is done: nonces of the job, and all since `ready`. May be empty.
-  std::function<void(std::uint64_t done, std::uint64_t hashes)> progress;
+  /// A chunk is done: nonces of the job, how many of them are surely right, and all since `ready`. May be
+  /// empty.
+  std::function<void(std::uint64_t done, std::uint64_t checked, std::uint64_t hashes)> progress;
   /// A prepare has begun, counted from 1 over all processes of this worker. May be empty.
   std::function<void(std::uint64_t prepares)> prepares;
   /// The prepare of a pair has ended, well or not. May be empty.

@@ -329,6 +329,19 @@ TEST(Server, AJobThatIsReadyIsTakenBeforeThePrepareBehindIt) {
   EXPECT_TRUE(stage.end());
 }
 
+TEST(Server, AJobThatWaitsIsServedBeforeThePrepareBehindIt) {
+  Stage stage;
+  const std::string second = stage.pack('b');
+  stage.prepare('a');
+  stage.job('a', "j1", 0, 0);
+  stage.server().submit(record::PrepareCommand{pair_of('b'), second});
+  stage.start();
+  stage.wait("swap aaaa");
+  stage.wait("prepared bbbb");
+  EXPECT_TRUE(stage.of("error").empty()) << stage.all();
+  EXPECT_TRUE(stage.end());
+}
+
 TEST(Server, APackIsNotPreparedTwice) {
   Stage stage;
   stage.start();

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "apps/furlong/backends.h"
 #include "apps/furlong/commands.h"
@@ -21,6 +22,8 @@
 
 namespace furlong::app {
 namespace {
+
+constexpr std::size_t kMostLine = 64u << 10;
 
 /// One line with its newline, whole, to a descriptor.
 Status write_line(int descriptor, std::string line) {
@@ -40,7 +43,23 @@ Status write_line(int descriptor, std::string line) {
 void read_lines(std::function<void(std::string_view)> line, std::function<void()> end) {
   std::thread([line = std::move(line), end = std::move(end)] {
     std::string text;
-    while (std::getline(std::cin, text)) line(text);
+    bool too_long = false;
+    char byte = 0;
+    std::streambuf& input = *std::cin.rdbuf();
+    for (int c = input.sbumpc(); c != std::char_traits<char>::eof(); c = input.sbumpc()) {
+      byte = static_cast<char>(c);
+      if (byte == '\n') {
+        line(text);
+        text.clear();
+        too_long = false;
+      } else if (text.size() < kMostLine) {
+        text += byte;
+      } else if (!std::exchange(too_long, true)) {
+        text = "a-line-longer-than-64-KiB " + text.substr(0, 40);  // answered as an unknown command
+        text.resize(kMostLine, ' ');
+      }
+    }
+    if (!text.empty()) line(text);
     end();
   }).detach();
 }
@@ -188,7 +207,9 @@ Result<int> run_back(const Arguments& arguments) {
   const auto tell = [&](const worker::BackLine& line) { output.write(worker::print(line)); };
   environment.begun = [=](const record::JobCommand& job) { tell(worker::BeginLine{job}); };
   environment.refused = [=](const record::JobCommand& job) { tell(worker::RefusedLine{job}); };
-  environment.progress = [=](std::uint64_t done, std::uint64_t all) { tell(worker::AtLine{done, all}); };
+  environment.progress = [=](std::uint64_t done, std::uint64_t checked, std::uint64_t all) {
+    tell(worker::AtLine{done, checked, all});
+  };
   environment.prepares = [=](std::uint64_t count) { tell(worker::PreparesLine{count}); };
   environment.prepare_ended = [=](const record::Pair& pair) { tell(worker::EndedLine{pair}); };
   environment.hand = [&](const record::Pair& pair) { return hands.of(pair); };

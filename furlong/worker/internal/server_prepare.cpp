@@ -33,8 +33,21 @@ std::string Server::State::late() const {
   return no_room.empty() ? preparation->late() : no_room;
 }
 
-/// Takes the place of whatever is being prepared.
+/// A job waits for base of the pair that is being prepared: the next one's prepare does not take its place,
+/// or where preparing takes as long as an epoch nothing would ever be served.
+bool Server::State::must_wait(const QueuedPrepare& asked) const {
+  const record::Pair* pair = preparing();
+  return waiting_job && pair != nullptr && !preparation_told && *pair != asked.command.pair &&
+         std::get<record::JobCommand>(waiting_job->what).pair == *pair;
+}
+
+/// Takes the place of whatever is being prepared, unless that must be served first.
 void Server::State::prepare(QueuedPrepare asked) {
+  if (must_wait(asked)) {
+    behind = std::move(asked);
+    return;
+  }
+  behind.reset();
   const record::Pair* before = preparing();
   if (before != nullptr && *before != asked.command.pair && !preparation_told)
     note(fmt::format("the prepare of {} is given up for that of {}", before->text(),

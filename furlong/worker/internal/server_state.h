@@ -81,7 +81,8 @@ struct Server::State {
 
   // The preparation.
   std::unique_ptr<Preparation> preparation;
-  std::optional<QueuedPrepare> queued;
+  std::optional<QueuedPrepare> queued;  // as soon as the one before it has ended
+  std::optional<QueuedPrepare> behind;  // once the job that waits for the one before it is served
   bool preparation_told = false;
   std::optional<double> ready_ms;  // when the pair could be swapped to with all that it needs
   std::string no_room;             // why the next pair's own buffers do not fit beside the one in service
@@ -133,6 +134,7 @@ struct Server::State {
   // The next pair (server_prepare.cpp).
   bool find_pack(const record::Pair& pair, record::PrepareCommand& command) const;
   void prepare(QueuedPrepare asked);
+  bool must_wait(const QueuedPrepare& asked) const;
   void start_queued();
   /// The pair that is being prepared, or will be; nullptr: none.
   const record::Pair* preparing() const;

@@ -171,7 +171,7 @@ Status Server::State::chunk() {
     work->told.clear();
   }
   count_chunk(nonces, end_ms);
-  if (environment.progress) environment.progress(work->done, hashes);
+  if (environment.progress) environment.progress(work->done, work->checked, hashes);
   if (work->complete()) end_job(true);
   if (end_ms - rate_from_ms >= 1e3 * options.rate_every_s) tell_rate();
   return {};
