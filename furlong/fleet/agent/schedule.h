@@ -42,8 +42,8 @@ class Schedule {
 };
 
 /// Epoch i runs from i * epoch_s to (i + 1) * epoch_s, Unix time; its seed is the BLAKE2b-256 of the label,
-/// the configured seed and i; its day is the whole days from first_day to its beginning. A function of the time
-/// alone, so that a clock that jumps only chooses another turn.
+/// the configured seed and i; its day is the whole days from first_day to its beginning. A function of the
+/// time alone, so that a clock that jumps only chooses another turn.
 class ClockSchedule : public Schedule {
  public:
   explicit ClockSchedule(ScheduleConfig config) : config_(std::move(config)) {}
