@@ -314,8 +314,10 @@ std::string print(const WorkerEvent& event) {
       event);
 }
 
-Result<WorkerEvent> parse_worker_event(std::string_view line) {
-  while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
+Result<WorkerEvent> parse_worker_event(std::string_view text) {
+  // What is printed holds no controls: a line that has some is read as it would be printed.
+  const std::string clean = one_line(text);
+  const std::string_view line = trim(clean);
   EventWords words(line, "worker event");
   const std::string_view what = words.next();
   if (what == "ready") return parse_ready(words);

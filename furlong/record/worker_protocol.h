@@ -173,6 +173,6 @@ std::string print(const WorkerEvent& event);
 /// Words behind those of this version are skipped; a line that begins with another word is an UnknownEvent.
 /// `invalid` says what was expected in a known one; `incompatible`: another protocol in `ready`, found and
 /// expected named.
-Result<WorkerEvent> parse_worker_event(std::string_view line);
+Result<WorkerEvent> parse_worker_event(std::string_view text);
 
 }  // namespace furlong::record

@@ -63,6 +63,17 @@ TEST(WorkerProtocol, EventsOfAnyContentComeBack) {
   }
 }
 
+TEST(WorkerProtocol, ControlsInALineAreBlanksAndChangeNothingTwice) {
+  for (const char* text :
+       {"record \x01{}", "\xE2\x80\xAErace x", "status \xC2\x9B{}", "\x01", "note a\x01", "warp \x7F"}) {
+    const auto event = parse_worker_event(text);
+    ASSERT_TRUE(event) << text;
+    const auto again = parse_worker_event(print(*event));
+    ASSERT_TRUE(again) << text;
+    EXPECT_EQ(*again, *event) << text;
+  }
+}
+
 TEST(WorkerProtocol, ANewerWorkersWordsAreSkipped) {
   const auto rate = parse_worker_event(
       "rate 066ec2c7cdf6f321 3 u8 204.9 hashes 12 job j next 00000000000000ff mood good power 300 x");

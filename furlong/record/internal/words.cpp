@@ -8,8 +8,18 @@
 namespace furlong::record::internal {
 namespace {
 
+/// Whether it is text that a terminal shows as it stands, but for ASCII's controls: no foreign bytes, and no
+/// controls beyond ASCII.
+bool is_plain_beyond_ascii(std::string_view text) {
+  if (!is_valid_utf8(text)) return false;
+  const std::string shown = one_line(text);  // as many bytes
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (static_cast<unsigned char>(text[i]) >= 0x80 && shown[i] != text[i]) return false;
+  return true;
+}
+
 std::string escaped_bytes(std::string_view text, std::string_view also) {
-  const bool utf8 = is_valid_utf8(text);
+  const bool utf8 = is_plain_beyond_ascii(text);
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
