@@ -295,7 +295,7 @@ TEST(RaceSummary, ForPeople) {
   EXPECT_EQ(race_summary(record),
             "RTX 5090 kernel race: base at 118.3 MH/s (nothing beat base, 17 variants, 41 s)");
   record.winner = "";
-  EXPECT_EQ(race_summary(record), "RTX 5090 kernel race: no winner");
+  EXPECT_EQ(race_summary(record), "RTX 5090 kernel race: undecided, base serves (17 variants, 41 s)");
 }
 
 }  // namespace
