@@ -62,6 +62,9 @@ bool limit(decltype(RLIMIT_AS) what, rlim_t soft, rlim_t hard) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != prepared.parent) _exit(127);  // it ended before the line above took effect
   }
+  // The thread that forks has the priority that it was made with. To raise one's own may be denied, and is
+  // not needed to run.
+  if (getpriority(PRIO_PROCESS, 0) != plan.priority) setpriority(PRIO_PROCESS, 0, plan.priority);
   // Default actions for all signals: exec keeps ignored ones, and a child that ignores SIGPIPE or
   // SIGINT because we do would surprise.
   struct sigaction standard{};
@@ -275,7 +278,9 @@ Result<int> spawn(const SpawnPlan& plan) {
     current = spawner;
   }
   if (!current->usable()) return fail(Code::exhausted, "{}: no thread left to start it from", plan.program);
-  return current->run(plan);
+  SpawnPlan own = plan;
+  own.priority = getpriority(PRIO_PROCESS, 0);
+  return current->run(own);
 }
 
 }  // namespace furlong::internal

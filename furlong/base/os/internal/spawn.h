@@ -24,9 +24,11 @@ struct SpawnPlan {
   /// Process group to join, which must have a member of this session. 0: it leads one of its own, and gets
   /// SIGKILL when this process ends, which one that joins does not.
   int join_group = 0;
+  int priority = 0;  ///< nice; filled in by spawn(): that of the calling thread
 };
 
-/// Starts it in its process group. Returns its process id once the program has been executed. Thread safe.
+/// Starts it in its process group, with the priority of the calling thread. Returns its process id once the
+/// program has been executed. Thread safe.
 Result<int> spawn(const SpawnPlan& plan);
 
 /// The errors of starting a program, by errno.
