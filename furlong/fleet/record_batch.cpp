@@ -5,6 +5,7 @@
 #include "furlong/base/json.h"
 #include "furlong/base/json_object.h"
 #include "furlong/base/text.h"
+#include "furlong/fleet/internal/schema.h"
 #include "furlong/record/record.h"
 
 namespace furlong::fleet {
@@ -17,22 +18,11 @@ bool is_fingerprint(std::string_view text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Another schema is told as such before anything else is asked of the document.
-Status expect_schema(JsonObject& object, std::string_view where) {
-  int schema = 0;
-  object.integer("schema", schema);
-  object.require({"schema"});
-  FURLONG_CHECK(object.status());
-  if (schema != batch_schema)
-    return fail(Code::incompatible, "{}: found schema {}, expected {}", where, schema, batch_schema);
-  return {};
-}
-
 Status read_header(std::string_view line, RecordBatch& batch, std::size_t& count) {
   constexpr std::string_view where = "batch line 1";
   FURLONG_TRY(const Json json, json_parse(line, where, {.max_bytes = most_header_bytes, .max_depth = 4}));
   JsonObject object(json, std::string(where));
-  FURLONG_CHECK(expect_schema(object, where));
+  FURLONG_CHECK(expect_schema(object, batch_schema, where));
   std::uint64_t records = 0;
   object.text("batch", batch.id);
   object.text("machine", batch.machine);
@@ -129,7 +119,7 @@ Result<BatchReply> parse_batch_reply(std::string_view text) {
   constexpr std::string_view where = "the hub's reply";
   FURLONG_TRY(const Json json, json_parse(text, where, reply_limits));
   JsonObject object(json, std::string(where));
-  FURLONG_CHECK(expect_schema(object, where));
+  FURLONG_CHECK(expect_schema(object, batch_schema, where));
   BatchReply reply;
   object.texts("accepted", reply.accepted);
   object.texts("duplicate", reply.duplicate);
@@ -162,7 +152,7 @@ Result<EnrolRequest> parse_enrol_request(std::string_view text) {
   constexpr std::string_view where = "the enrolment";
   FURLONG_TRY(const Json json, json_parse(text, where, {.max_bytes = most_header_bytes, .max_depth = 4}));
   JsonObject object(json, std::string(where));
-  FURLONG_CHECK(expect_schema(object, where));
+  FURLONG_CHECK(expect_schema(object, batch_schema, where));
   EnrolRequest request;
   std::string key;
   object.text("token", request.token);
@@ -177,7 +167,7 @@ Result<std::string> parse_enrol_reply(std::string_view text) {
   constexpr std::string_view where = "the hub's reply";
   FURLONG_TRY(const Json json, json_parse(text, where, reply_limits));
   JsonObject object(json, std::string(where));
-  FURLONG_CHECK(expect_schema(object, where));
+  FURLONG_CHECK(expect_schema(object, batch_schema, where));
   std::string machine;
   object.text("machine", machine);
   object.require({"machine"});

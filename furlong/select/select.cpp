@@ -17,20 +17,7 @@ using selecting::Question;
 
 Question question_of(const program::Instance& instance, const device::Facts& facts) {
   Question question;
-  const device::Silicon& silicon = facts.silicon;
-  question.query = {.silicon = {.vendor = silicon.vendor,
-                                .arch = silicon.arch,
-                                .multiprocessors = silicon.multiprocessors,
-                                .memory_bytes = silicon.memory_bytes,
-                                .memory_clock_mhz = silicon.memory_clock_mhz,
-                                .hash = silicon.hash(),
-                                .extra = {}},
-                    .label = facts.label,
-                    .program = instance.program().name,
-                    .program_class = {},
-                    .driver = facts.driver};
-  for (const auto& [name, value] : instance.class_values())
-    question.query.program_class.emplace_back(name, value);
+  question.query = tuning_query(instance, facts);
   for (const auto& [name, unused] : instance.program().problem)
     question.problem.emplace_back(name, instance.problem().at(name));
   question.backend = facts.backend;
@@ -215,6 +202,23 @@ Result<Selection> select(std::shared_ptr<const program::Program> program, const 
   }
   take_base(selection, !entries.empty(), options.tuning_name);
   return selection;
+}
+
+record::TuningQuery tuning_query(const program::Instance& instance, const device::Facts& facts) {
+  const device::Silicon& silicon = facts.silicon;
+  record::TuningQuery query{.silicon = {.vendor = silicon.vendor,
+                                        .arch = silicon.arch,
+                                        .multiprocessors = silicon.multiprocessors,
+                                        .memory_bytes = silicon.memory_bytes,
+                                        .memory_clock_mhz = silicon.memory_clock_mhz,
+                                        .hash = silicon.hash(),
+                                        .extra = {}},
+                            .label = facts.label,
+                            .program = instance.program().name,
+                            .program_class = {},
+                            .driver = facts.driver};
+  for (const auto& [name, value] : instance.class_values()) query.program_class.emplace_back(name, value);
+  return query;
 }
 
 lattice::Environment expression_facts(const device::Facts& facts) {

@@ -73,6 +73,9 @@ Result<Selection> select(std::shared_ptr<const program::Program> program, const 
 /// Instance::make.
 lattice::Environment expression_facts(const device::Facts& facts);
 
+/// What a program on a device asks a tuning: silicon, label, program, class, driver.
+record::TuningQuery tuning_query(const program::Instance& instance, const device::Facts& facts);
+
 /// The first language of the device that the program has a text in; `invalid` names both sides.
 Result<std::string> common_language(const program::Program& program, const device::Facts& facts);
 

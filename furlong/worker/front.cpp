@@ -1,13 +1,13 @@
 #include "furlong/worker/front.h"
 
 #include <algorithm>
-#include <csignal>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <set>
 #include <utility>
 
+#include "furlong/base/os/trap.h"
 #include "furlong/base/text.h"
 #include "furlong/race/race.h"
 #include "furlong/record/worker_protocol.h"
@@ -29,11 +29,7 @@ constexpr double kDrain_s = 5;
 constexpr double kPatience_s = 10;  // with a device that does not open, once `quit` has come
 
 /// A trap or the process' own exit; a kill from outside blames nobody.
-bool by_itself(const ProcessEnd& end) {
-  if (end.signal == 0) return true;
-  constexpr int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-  return std::ranges::find(own, end.signal) != std::end(own);
-}
+bool by_itself(const ProcessEnd& end) { return end.signal == 0 || is_trap(end.signal); }
 
 std::string last_line(std::string_view text) {
   text = trim(text);
@@ -95,6 +91,7 @@ struct Front::State {
   Status send(const std::string& line);
   Status send_prepare(const PrepareCommand& prepare);
   void give_up_job(bool complete);
+  void forget_job();
   bool wants_to_quit();
   void hear_the_rest();
   Status resume();
@@ -109,7 +106,6 @@ struct Front::State {
   void at(const AtLine& line);
   bool tell_found(const record::FoundEvent& event);
   void tell_done(record::DoneEvent event);
-  Status listen();
   bool hung();
   void bury(const ProcessEnd& end, bool was_hung);
   void blame_prepare(const record::Pair& pair);
@@ -154,6 +150,10 @@ Status Front::State::send_prepare(const PrepareCommand& prepare) {
 void Front::State::give_up_job(bool complete) {
   if (!current) return;
   tell(record::DoneEvent{current->job, current->start, done, complete});
+  forget_job();
+}
+
+void Front::State::forget_job() {
   current.reset();
   resumed.reset();
   done = done_before = 0;
@@ -265,10 +265,8 @@ Status Front::State::take_input() {
 void Front::State::begin(const BeginLine& line) {
   answered(line.job);
   if (resumed && *resumed == line.job) return;  // `current`, from where it was
+  forget_job();
   current = line.job;
-  resumed.reset();
-  done = done_before = 0;
-  found.clear();
 }
 
 /// The back has begun or refused it.
@@ -330,11 +328,7 @@ void Front::State::tell_done(record::DoneEvent event) {
     event.hashes += done_before;
   }
   tell(event);
-  if (!of_current) return;
-  current.reset();
-  resumed.reset();
-  done = done_before = 0;
-  found.clear();
+  if (of_current) forget_job();
 }
 
 Status Front::State::hear_event(const std::string& line) {

@@ -51,6 +51,15 @@ void Server::State::wake_up() {
   wake.notify_all();
 }
 
+bool Server::State::wait_for(double limit_ms, const std::function<bool()>& holds) {
+  for (double waited_ms = 0; !holds(); ++waited_ms) {
+    if (waited_ms >= limit_ms) return false;
+    std::unique_lock guard(mutex);
+    wake.wait_for(guard, std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
 void Server::State::push(record::WorkerCommand command) {
   {
     const std::lock_guard guard(mutex);
@@ -210,13 +219,8 @@ void Server::State::close() {
   queued.reset();
   behind.reset();
   if (preparation) preparation->stop();
-  const double until_ms = kCloseWait_ms;
-  for (double waited_ms = 0; !drop_preparation(); ++waited_ms) {
-    // A compiler that does not end holds what is on the device; the end of the process frees it.
-    if (waited_ms > until_ms) return;
-    std::unique_lock guard(mutex);
-    wake.wait_for(guard, std::chrono::milliseconds(1));
-  }
+  // A compiler that does not end holds what is on the device; the end of the process frees it.
+  if (!wait_for(kCloseWait_ms, [&] { return drop_preparation(); })) return;
   const Holding holding(lock);
   given_up.clear();
   miner.reset();

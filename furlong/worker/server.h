@@ -56,8 +56,6 @@ struct Environment {
   std::function<Result<std::string>(const program::Program&)> choose_language;
   /// How a pack's folder becomes a program; empty: program::load_pack.
   std::function<Result<std::shared_ptr<const program::Program>>(const std::filesystem::path&)> load_pack;
-  /// Told each program before it is used on the device; may be empty.
-  std::function<void(const program::Instance&)> attach;
   /// One line of the protocol to the outside. Thread safe.
   std::function<void(const record::WorkerEvent&)> emit;
   /// A job is in hand from now on; one will never be. May be empty.

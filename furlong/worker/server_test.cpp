@@ -97,16 +97,17 @@ class Stage {
     environment_.quarantine = &*quarantine_;
     environment_.files = &system_files();
     environment_.choose_language = [](const program::Program&) { return std::string("cuda"); };
-    environment_.attach = [this](const program::Instance& instance) {
-      const std::lock_guard lock(mutex_);
-      attached_.push_back(instance.shared_program());
-    };
     environment_.emit = [this](const record::WorkerEvent& event) {
       const std::lock_guard lock(mutex_);
       events_.push_back(record::print(event));
       changed_.notify_all();
     };
-    environment_.load_pack = load_quick;
+    environment_.load_pack = [this](const std::filesystem::path& folder) {
+      auto program = load_quick(folder);
+      const std::lock_guard lock(mutex_);
+      if (program) attached_.push_back(*program);
+      return program;
+    };
     environment_.hand = [this](const record::Pair&) { return &hand_; };
     options_.allow_unsigned = true;
     options_.chunk_ms = 0.05;  // of a time in which a launch takes 0.25 ms: chunks of the fewest nonces

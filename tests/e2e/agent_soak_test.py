@@ -16,30 +16,12 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from agent_test import AgentCase  # noqa: E402
 from fake_hub import Hub  # noqa: E402
-from support import FURLONG  # noqa: E402
+from support import FURLONG, living_processes  # noqa: E402
 
 SECONDS = float(os.environ.get("FURLONG_SOAK_S", "40"))
 SEED = int(os.environ.get("FURLONG_SOAK_SEED", "1"))
 PAGE = os.sysconf("SC_PAGE_SIZE")
 STEADY_S = 200  # a process that lives as long is looked at for growth
-
-
-def processes(marks):
-    """pid → command line of the living processes whose command line or environment has one of the marks."""
-    found = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                line = file.read().replace(b"\0", b" ").decode(errors="replace")
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                environment = file.read().decode(errors="replace")
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                zombie = file.read().rsplit(") ", 1)[1][0] in "ZX"
-        except OSError:
-            continue
-        if not zombie and int(pid) != os.getpid() and any(mark in line or mark in environment for mark in marks):
-            found[int(pid)] = line
-    return found
 
 
 class Growth:
@@ -100,7 +82,7 @@ retry_most_s = 1
 ''')
 
     def mine(self):
-        return processes([self.data])
+        return living_processes(self.data)
 
     def of(self, word):
         return [pid for pid, line in self.mine().items() if word in line]

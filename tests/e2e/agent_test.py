@@ -14,7 +14,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fake_hub import Hub  # noqa: E402
-from support import Case, FURLONG, SOURCE  # noqa: E402
+from support import Case, FURLONG, SOURCE, living_processes  # noqa: E402
 
 PATIENCE = 90  # s: no test waits for a time, each waits for something to be seen
 FAKE_WORKER = os.path.join(SOURCE, "tests/e2e/fake_worker.py")
@@ -109,18 +109,7 @@ class AgentCase(Case):
     def no_orphans(self):
         """No worker of ours is left a moment after its agent."""
         def left():
-            found = []
-            for pid in filter(str.isdigit, os.listdir("/proc")):
-                try:
-                    with open(f"/proc/{pid}/cmdline", "rb") as file:
-                        words = file.read().decode(errors="replace")
-                    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                        zombie = file.read().rsplit(") ", 1)[1][0] in "ZX"
-                except OSError:
-                    continue
-                if self.data in words and "fake_worker" in words and not zombie:
-                    found.append(pid)
-            return found
+            return [pid for pid, line in living_processes(self.data).items() if self.data in line and "fake_worker" in line]
         self.until(lambda: not left(), "no worker left")
 
 

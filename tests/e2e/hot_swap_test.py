@@ -67,13 +67,7 @@ class HotSwap(Case):
 
     def test_guide_shows_the_example(self):
         """The blocks about the hot kernel in the guide stand in the example, line by line and together; what it prints there is of its form."""
-        guide = self.read(os.path.join(SOURCE, "docs/guide-application-developers.md"))
-        blocks = [text for text in re.findall(r"^```cpp\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL) if "hot" in text]
-        self.assertEqual(len(blocks), 3)
-        example = [line.strip() for line in self.read(os.path.join(SOURCE, "examples/hot-swap/main.cpp")).split("\n")]
-        for block in blocks:
-            lines = [line.strip() for line in block.strip().split("\n")]
-            self.assertIn(lines, [example[i:i + len(lines)] for i in range(len(example))])
+        guide = self.assert_guide_shows("examples/hot-swap/main.cpp", "hot", 3)
         (shown,) = [text for text in re.findall(r"^```console\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL) if "$ hot-swap" in text]
         lines = shown.strip().split("\n")[1:]
         self.assertTrue(all(SWAP.fullmatch(line) for line in lines[:-1:2]), shown)

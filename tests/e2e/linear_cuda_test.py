@@ -58,13 +58,7 @@ class LinearCuda(Case):
 
     def test_guide_shows_the_example(self):
         """The blocks about the raced kernel in the guide stand in the example, line by line and together."""
-        guide = self.read(os.path.join(SOURCE, "docs/guide-application-developers.md"))
-        blocks = [text for text in re.findall(r"^```cpp\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL) if "gemv" in text]
-        self.assertEqual(len(blocks), 2)
-        example = [line.strip() for line in self.read(os.path.join(SOURCE, "examples/linear-cuda/main.cpp")).split("\n")]
-        for block in blocks:
-            lines = [line.strip() for line in block.strip().split("\n")]
-            self.assertIn(lines, [example[i:i + len(lines)] for i in range(len(example))])
+        guide = self.assert_guide_shows("examples/linear-cuda/main.cpp", "gemv", 2)
         (shown,) = [text for text in re.findall(r"^```console\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL) if "$ linear-cuda" in text]
         self.assertRegex(shown, r"^(\$ linear-cuda \d+ \d+ .*\n\d+ x \d+ by \d+ on \S+: \S+\n.+\n(raced|from the cache) after \d+\.\d s\n"
                                 r"right to \d\.\de-\d\d of the norm; \S+ us, \S+ GB/s of weights\n){2}$")

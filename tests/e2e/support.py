@@ -18,6 +18,24 @@ def variant(race, name):
     return next(v for v in race["variants"] if v["name"] == name)
 
 
+def living_processes(mark):
+    """pid → command line of the processes, no zombies, that have the mark in their command line or environment."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                line = file.read().replace(b"\0", b" ").decode(errors="replace")
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                environment = file.read().decode(errors="replace")
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                zombie = file.read().rsplit(") ", 1)[1][0] in "ZX"
+        except OSError:
+            continue
+        if not zombie and int(pid) != os.getpid() and (mark in line or mark in environment):
+            found[int(pid)] = line
+    return found
+
+
 class Transcript:
     """Lines of several tellers, with the time since the beginning."""
 
@@ -119,6 +137,18 @@ class Case(unittest.TestCase):
         self.assertEqual(run.returncode, code, run.stdout + run.stderr)
         with open(self.path("race.json"), encoding="utf-8") as file:
             return json.load(file), run
+
+    def assert_guide_shows(self, example, word, count):
+        """The `count` blocks of code about `word` in the guide for application developers stand in the example, line by line and
+        together. Returns the guide."""
+        guide = self.read(os.path.join(SOURCE, "docs/guide-application-developers.md"))
+        blocks = [text for text in re.findall(r"^```cpp\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL) if word in text]
+        self.assertEqual(len(blocks), count)
+        source = [line.strip() for line in self.read(os.path.join(SOURCE, example)).split("\n")]
+        for block in blocks:
+            lines = [line.strip() for line in block.strip().split("\n")]
+            self.assertIn(lines, [source[i:i + len(lines)] for i in range(len(source))])
+        return guide
 
     def host_program(self, body, knob='values = [0, 1]\ndefault = 0\ntags = ["", "bad"]', check='kind = "exact"\nreference = "host:reference.cpp:reference"',
                      name="planted"):

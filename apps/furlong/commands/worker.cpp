@@ -246,9 +246,9 @@ std::vector<OptionSpec> worker_option_specs() {
        .help = "Time for a race from the moment base is ready. Default 120, at most 540."},
       {.name = "--max-pause-ms",
        .value_name = "MS",
-       .help = "Most time for which one prepare may pause the work in hand, decided or not. Default 3600, "
-               "0.1% of an "
-               "hour; 0: no cap."},
+       .help = "A race ends, decided or not, before a heat with which its gates and windows would have "
+               "paused the "
+               "work in hand for longer. Default 3600, 0.1% of an hour; 0: no cap."},
       {.name = "--horizon",
        .value_name = "S",
        .help = "Time that a winner would serve: a race ends when what is left to win no longer pays for the "

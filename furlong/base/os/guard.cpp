@@ -19,6 +19,7 @@
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/file.h"
 #include "furlong/base/os/internal/spawn.h"
+#include "furlong/base/os/trap.h"
 
 namespace furlong {
 namespace {
@@ -213,9 +214,7 @@ bool GuardEnd::by_itself() const {
   // The work asked to end by a signal of its own, a second one: it cleans up and exits so.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP})
     if (end.signal == 0 && end.exit_code == 128 + signal) return false;
-  if (end.signal == 0) return true;
-  constexpr int traps[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
-  return std::ranges::find(traps, end.signal) != std::end(traps);
+  return end.signal == 0 || is_trap(end.signal);
 }
 
 Result<GuardEnd> run_guarded(const std::function<int(Hand&)>& work) {

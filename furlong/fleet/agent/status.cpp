@@ -4,6 +4,7 @@
 #include "furlong/base/json_object.h"
 #include "furlong/base/table.h"
 #include "furlong/base/text.h"
+#include "furlong/fleet/internal/schema.h"
 
 namespace furlong::fleet {
 namespace {
@@ -187,12 +188,7 @@ std::string print(const AgentStatus& status) {
 Result<AgentStatus> parse_agent_status(std::string_view text, std::string_view name) {
   FURLONG_TRY(const Json json, json_parse(text, name));
   JsonObject object(json, std::string(name));
-  int schema = 0;
-  object.integer("schema", schema);
-  object.require({"schema"});
-  FURLONG_CHECK(object.status());
-  if (schema != agent_status_schema)
-    return fail(Code::incompatible, "{}: found schema {}, expected {}", name, schema, agent_status_schema);
+  FURLONG_CHECK(expect_schema(object, agent_status_schema, name));
   AgentStatus status;
   object.text("version", status.version);
   object.text("machine", status.machine);

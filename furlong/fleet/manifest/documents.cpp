@@ -8,6 +8,7 @@
 #include "furlong/base/json_object.h"
 #include "furlong/base/os/clock.h"
 #include "furlong/base/text.h"
+#include "furlong/fleet/internal/schema.h"
 
 namespace furlong::fleet {
 namespace {
@@ -33,17 +34,6 @@ bool is_version_text(std::string_view text) {
            return !part.empty() && part.size() <= 6 &&
                   part.find_first_not_of("0123456789") == std::string::npos;
          });
-}
-
-/// Another schema is told as such before anything else is asked of the document.
-Status expect_schema(JsonObject& object, std::string_view where) {
-  int schema = 0;
-  object.integer("schema", schema);
-  object.require({"schema"});
-  FURLONG_CHECK(object.status());
-  if (schema != document_schema)
-    return fail(Code::incompatible, "{}: found schema {}, expected {}", where, schema, document_schema);
-  return {};
 }
 
 void name(JsonObject& object, std::string_view key, std::string& into) {
@@ -205,7 +195,7 @@ std::string print(const RootDocument& document) {
 Result<RootDocument> parse_root(std::string_view text, std::string_view where) {
   FURLONG_TRY(const Json json, json_parse(text, where, small_limits));
   JsonObject object(json, std::string(where));
-  FURLONG_CHECK(expect_schema(object, where));
+  FURLONG_CHECK(expect_schema(object, document_schema, where));
   RootDocument document;
   name(object, "product", document.product);
   version(object, "version", document.version);
@@ -241,7 +231,7 @@ std::string print(const ManifestDocument& document) {
 Result<ManifestDocument> parse_manifest(std::string_view text, std::string_view where) {
   FURLONG_TRY(const Json json, json_parse(text, where, limits));
   JsonObject object(json, std::string(where));
-  FURLONG_CHECK(expect_schema(object, where));
+  FURLONG_CHECK(expect_schema(object, document_schema, where));
   ManifestDocument document;
   name(object, "product", document.product);
   name(object, "channel", document.channel);
@@ -276,7 +266,7 @@ std::string print(const StopDocument& document) {
 Result<StopDocument> parse_stop(std::string_view text, std::string_view where) {
   FURLONG_TRY(const Json json, json_parse(text, where, small_limits));
   JsonObject object(json, std::string(where));
-  FURLONG_CHECK(expect_schema(object, where));
+  FURLONG_CHECK(expect_schema(object, document_schema, where));
   StopDocument document;
   name(object, "product", document.product);
   name(object, "channel", document.channel);

@@ -6,6 +6,7 @@
 #include "furlong/base/json.h"
 #include "furlong/base/json_object.h"
 #include "furlong/base/text.h"
+#include "furlong/fleet/internal/schema.h"
 #include "furlong/fleet/record_batch.h"
 
 namespace furlong::fleet {
@@ -139,12 +140,7 @@ std::string print(const ManifestBody& body) {
 Result<ManifestBody> parse_manifest_body(std::string_view text, std::string_view name) {
   FURLONG_TRY(const Json json, json_parse(text, name, limits));
   JsonObject object(json, std::string(name));
-  int schema = 0;
-  object.integer("schema", schema);
-  object.require({"schema"});
-  FURLONG_CHECK(object.status());
-  if (schema != body_schema)
-    return fail(Code::incompatible, "{}: found schema {}, expected {}", name, schema, body_schema);
+  FURLONG_CHECK(expect_schema(object, body_schema, name));
   const Json* roots = object.array("roots");
   const Json* manifest = object.object("manifest");
   const Json* stop = object.object("stop");

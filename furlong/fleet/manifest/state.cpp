@@ -2,6 +2,7 @@
 
 #include "furlong/base/json.h"
 #include "furlong/base/json_object.h"
+#include "furlong/fleet/internal/schema.h"
 
 namespace furlong::fleet {
 namespace {
@@ -32,12 +33,7 @@ Result<SeenManifest> read_seen(const Json& json, const std::string& where) {
 Result<Trust> read(const Json& json, std::string_view name) {
   JsonObject object(json, std::string(name));
   Trust trust;
-  int schema = 0;
-  object.integer("schema", schema);
-  object.require({"schema"});
-  FURLONG_CHECK(object.status());
-  if (schema != state_schema)
-    return fail(Code::incompatible, "{}: found schema {}, expected {}", name, schema, state_schema);
+  FURLONG_CHECK(expect_schema(object, state_schema, name));
   FURLONG_TRY(trust.pinned, digest_of(object, "pinned"));
   const Json* root = object.object("root");
   const Json* seen = object.object("seen");

@@ -2,30 +2,10 @@
 
 #include <algorithm>
 
+#include "furlong/select/select.h"
+
 namespace furlong::worker {
 namespace {
-
-record::TuningQuery query_of(const program::Instance& instance, const device::Facts& facts) {
-  record::TuningQuery query;
-  query.silicon = {facts.silicon.vendor,
-                   facts.silicon.arch,
-                   facts.silicon.multiprocessors,
-                   facts.silicon.memory_bytes,
-                   facts.silicon.memory_clock_mhz,
-                   facts.silicon.hash(),
-                   {}};
-  query.label = facts.label;
-  query.program = instance.program().name;
-  for (const auto& [name, value] : instance.class_values())
-    query.program_class.emplace_back(name, lattice::Value(value));
-  query.driver = facts.driver;
-  return query;
-}
-
-/// base and the variant of that name, if it is one here.
-Result<std::vector<lattice::Point>> base_and(const program::Instance& instance, const std::string& variant) {
-  return instance.select(variant);
-}
 
 /// Those that the row names first, in its order, then the others.
 void order_by(const program::Instance& instance, const record::TuningRow& row, EntryPlan& plan) {
@@ -36,7 +16,7 @@ void order_by(const program::Instance& instance, const record::TuningRow& row, E
   std::vector<std::string> names = row.candidates;
   if (names.empty() && !row.variant.empty()) names.push_back(row.variant);
   for (const std::string& name : names) {
-    const auto points = base_and(instance, name);
+    const auto points = instance.select(name);
     if (!points) {
       plan.notes.push_back(
           fmt::format("the tuning's candidate '{}' is passed over: {}", name, points.error().text()));
@@ -75,7 +55,7 @@ Result<EntryPlan> plan_entry(const program::Instance& instance, const device::Fa
                              const record::Tuning* tuning, const EntryRequest& request) {
   EntryPlan plan;
   if (!request.variant.empty()) {
-    FURLONG_TRY(plan.points, base_and(instance, request.variant));
+    FURLONG_TRY(plan.points, instance.select(request.variant));
     plan.race = false;
     plan.pinned = true;
     return plan;
@@ -87,7 +67,7 @@ Result<EntryPlan> plan_entry(const program::Instance& instance, const device::Fa
   }
   FURLONG_TRY(plan.points, instance.select(request.race));
   if (tuning == nullptr) return plan;
-  const record::TuningMatch match = record::find_tuning(*tuning, query_of(instance, facts));
+  const record::TuningMatch match = record::find_tuning(*tuning, tuning_query(instance, facts));
   if (!match.note.empty()) plan.notes.push_back("the tuning: " + match.note);
   if (match.row == nullptr) return plan;
   plan.row = match.card->key;
@@ -96,7 +76,7 @@ Result<EntryPlan> plan_entry(const program::Instance& instance, const device::Fa
     order_by(instance, *match.row, plan);
     return plan;
   }
-  auto pinned = base_and(instance, match.row->variant);
+  auto pinned = instance.select(match.row->variant);
   if (!pinned) {
     plan.notes.push_back(fmt::format("the tuning pins '{}', which is passed over: {}", match.row->variant,
                                      pinned.error().text()));

@@ -126,7 +126,6 @@ Status Preparation::open() {
   FURLONG_TRY(auto instance,
               program::Instance::make(program, language, {}, expression_facts(environment_.device->facts())));
   instance_ = std::make_shared<const program::Instance>(std::move(instance));
-  if (environment_.attach) environment_.attach(*instance_);
   return check_emulated_text();
 }
 
@@ -141,15 +140,14 @@ Status Preparation::check_emulated_text() const {
   return fail(Code::mismatch, "base's text is none of the pack's files, byte for byte");
 }
 
-Result<EntryPlan> Preparation::plan(Prepared& prepared) {
+Result<EntryPlan> Preparation::plan() const {
   EntryRequest request = asked_.entry;
   if (options_.emulated) request.race = "off";
   auto tuning = read_tuning(*environment_.files, options_.tuning_file);
-  // A broken file is as good as none, and said once for each new content.
-  if (!tuning) prepared.notes.push_back("the tuning is passed over: " + tuning.error().text());
   const record::Tuning* known = tuning && *tuning ? &**tuning : nullptr;
   FURLONG_TRY(EntryPlan plan, plan_entry(*instance_, environment_.device->facts(), known, request));
-  prepared.notes.insert(prepared.notes.end(), plan.notes.begin(), plan.notes.end());
+  // A broken file is as good as none, and said once for each new content.
+  if (!tuning) plan.notes.insert(plan.notes.begin(), "the tuning is passed over: " + tuning.error().text());
   return plan;
 }
 
@@ -263,10 +261,7 @@ void Preparation::keep_dataset(std::stop_token stop) {
 }
 
 void Preparation::tell_result(const race::Outcome& outcome, const EntryPlan& plan, Prepared& prepared) const {
-  prepared.raced = plan.race;
-  prepared.paused_ms = outcome.paused_ms;
   for (const race::VariantOutcome& variant : outcome.variants) prepared.keys[variant.name] = variant.key;
-  prepared.notes.insert(prepared.notes.end(), plan.notes.begin(), plan.notes.end());
   if (!plan.race && !plan.pinned) return;
   record::RaceRecord record = race::make_record(*instance_, outcome);
   record.tuned = plan.tuned;
@@ -281,10 +276,10 @@ void Preparation::tell_result(const race::Outcome& outcome, const EntryPlan& pla
 
 Result<Prepared> Preparation::prepare(std::stop_token stop) {
   FURLONG_CHECK(open());
-  Prepared prepared;
-  FURLONG_TRY(EntryPlan entry, plan(prepared));
-  entry.notes.clear();  // they are in `prepared`
+  FURLONG_TRY(EntryPlan entry, plan());
   auto outcome = run_plan(entry, stop);
+  Prepared prepared;
+  prepared.notes = entry.notes;
   if (!outcome && outcome.error().code() == Code::exhausted && best().empty() && !stop.stop_requested()) {
     keep_dataset(stop);
     {

@@ -20,12 +20,10 @@ namespace furlong::worker {
 
 /// What a finished prepare tells.
 struct Prepared {
-  bool raced = false;
   std::optional<record::RaceRecord> record;  ///< of a race, or of a pinned variant's gate
   std::string race_line;
   std::map<std::string, std::string> keys;  ///< of the quarantine, by variant
   std::vector<std::string> notes;
-  double paused_ms = 0;
 };
 
 class Preparation {
@@ -72,9 +70,10 @@ class Preparation {
   Result<Prepared> prepare(std::stop_token stop);
   Status open();
   Status check_emulated_text() const;
-  Result<EntryPlan> plan(Prepared& prepared);
+  Result<EntryPlan> plan() const;
   race::Context context(std::stop_token stop, const EntryPlan& plan);
   race::Options race_options() const;
+  /// What it finds on the way is noted in `plan`.
   Result<race::Outcome> run_plan(EntryPlan& plan, std::stop_token stop);
   void acquire();
   void release_device();

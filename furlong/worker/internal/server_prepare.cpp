@@ -151,28 +151,23 @@ Status Server::State::ready_next(const Serving& serving) {
 }
 
 Status Server::State::launch_once(const Serving& serving) {
-  auto holding = std::make_unique<Holding>(lock);
-  if (preparation && preparation->lost_device()) {
-    holding.reset();
-    return lost_to_race();
+  {
+    const Holding holding(lock);
+    if (next_miner && next_miner->serving().pair == serving.pair) {
+      next_miner->serve(serving);
+    } else {
+      next_miner.reset();
+      // On a lost device there is nothing to make: run_held() says so.
+      if (!preparation->lost_device()) {
+        FURLONG_TRY(next_miner, Miner::make(*environment.device, serving));
+      }
+    }
   }
-  if (next_miner && next_miner->serving().pair == serving.pair) {
-    next_miner->serve(serving);
-  } else {
-    next_miner.reset();
-    FURLONG_TRY(next_miner, Miner::make(*environment.device, serving));
-  }
-  Hand* hand = hand_of(serving.pair);
-  if (hand != nullptr)
-    hand->take(static_cast<std::uint32_t>(race::Holding::variant), serving.variant, options.hang_s);
-  const Status ran = next_miner->run(0, std::min(next_miner->launch_nonces(), kFirstLaunch), 0);
-  if (!ran && is_lost(ran.error())) {
-    holding_for_good = std::move(holding);
-    return lost_here(serving.pair, serving.variant, ran.error());
-  }
-  if (hand != nullptr) hand->drop();
-  if (!ran) next_miner.reset();
-  return ran;
+  return run_held(serving, options.hang_s, [&] {
+    const Status ran = next_miner->run(0, std::min(next_miner->launch_nonces(), kFirstLaunch), 0);
+    if (!ran && !is_lost(ran.error())) next_miner.reset();
+    return ran;
+  });
 }
 
 Status Server::State::finish_preparation() {

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -111,6 +112,8 @@ struct Server::State {
   void error(const Error& error) const { emit(record::ErrorEvent{error.code(), error.text()}); }
   void note(const std::string& text);
   void wake_up();
+  /// Waits until it holds, at most so long; whether it does. Work stands still meanwhile.
+  bool wait_for(double limit_ms, const std::function<bool()>& holds);
   Hand* hand_of(const record::Pair& pair) const {
     return environment.hand ? environment.hand(pair) : nullptr;
   }
@@ -154,6 +157,7 @@ struct Server::State {
   void swap_late(const Command& job_command);
   std::uint64_t most_nonces() const;
   Status chunk();
+  Status run_held(const Serving& serving, double limit_s, const std::function<Status()>& launches);
   Status run_chunk(std::uint64_t nonces, bool sampled);
   Status lost_to_race();
   Error lost_here(const record::Pair& pair, const std::string& variant, const Error& error);

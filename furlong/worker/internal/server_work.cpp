@@ -26,8 +26,7 @@ Status Server::State::swap(const Command& job_command) {
   miner = std::move(next_miner);
   serving_command = preparation->asked().command;
   fallback.reset();
-  const bool finished = preparation_told && preparation->finished();
-  const Result<Prepared> result = finished ? preparation->result() : Result<Prepared>(Prepared{});
+  const Result<Prepared> result = preparation_told ? preparation->result() : Result<Prepared>(Prepared{});
   keys = result ? result->keys : std::map<std::string, std::string>();
   lost.forget();
   wrong_of_base = 0;
@@ -74,12 +73,13 @@ void Server::State::retire() {
   if (!retired) return;
   const Holding holding(lock);
   retired.reset();
-  if (preparation && preparation_told && preparation->finished()) {
+  if (preparation && preparation_told) {
     preparation->release();
     preparation.reset();
   }
 }
 
+/// What serves no more is kept until the device is held: the last owner frees it.
 void Server::State::serve_by(Serving serving) {
   given_up.push_back(miner->serving());
   miner->serve(std::move(serving));
@@ -92,11 +92,7 @@ void Server::State::serve_by(Serving serving) {
 /// The race found that the device is gone, or is about to: it names who took it, by the hand and in the
 /// quarantine.
 Status Server::State::lost_to_race() {
-  for (double waited_ms = 0; !preparation->finished() && waited_ms < kRaceEnds_ms; ++waited_ms) {
-    std::unique_lock guard(mutex);
-    wake.wait_for(guard, std::chrono::milliseconds(1));
-  }
-  if (preparation->finished())
+  if (wait_for(kRaceEnds_ms, [&] { return preparation->finished(); }))
     if (const auto result = preparation->result(); !result) return result.error();
   return fail(Code::unavailable, "{} was lost in a race", environment.device->facts().address());
 }
@@ -110,28 +106,36 @@ Error Server::State::lost_here(const record::Pair& pair, const std::string& vari
   return Error(lost_by).with(fmt::format("{} in service", variant));
 }
 
-Status Server::State::run_chunk(std::uint64_t nonces, bool sampled) {
+/// Runs `launches` of a pair's variant with the device held and the hand told. An Error of a lost device has
+/// been told to whoever looks after this process.
+Status Server::State::run_held(const Serving& serving, double limit_s,
+                               const std::function<Status()>& launches) {
   auto holding = std::make_unique<Holding>(lock);
   if (preparation && preparation->lost_device()) {
     holding.reset();
     return lost_to_race();
   }
-  given_up.clear();
-  const double begin_ms = now_ms();
-  const Serving& serving = miner->serving();
   Hand* hand = hand_of(serving.pair);
   if (hand != nullptr)
-    hand->take(static_cast<std::uint32_t>(race::Holding::variant), serving.variant,
-               options.hang_s + 10e-3 * last_took_ms);
-  Status ran = miner->run(work->next(), nonces, work->job.target);
-  if (ran && sampled) ran = miner->sample(options.shadow_nonces, random);
-  last_took_ms = now_ms() - begin_ms;
+    hand->take(static_cast<std::uint32_t>(race::Holding::variant), serving.variant, limit_s);
+  const Status ran = launches();
   if (!ran && is_lost(ran.error())) {
     holding_for_good = std::move(holding);
     return lost_here(serving.pair, serving.variant, ran.error());
   }
   if (hand != nullptr) hand->drop();
   return ran;
+}
+
+Status Server::State::run_chunk(std::uint64_t nonces, bool sampled) {
+  return run_held(miner->serving(), options.hang_s + 10e-3 * last_took_ms, [&]() -> Status {
+    given_up.clear();
+    const double begin_ms = now_ms();
+    Status ran = miner->run(work->next(), nonces, work->job.target);
+    if (ran && sampled) ran = miner->sample(options.shadow_nonces, random);
+    last_took_ms = now_ms() - begin_ms;
+    return ran;
+  });
 }
 
 /// So that verifying a chunk's finds does not take longer than the chunk: a bit of a find stands for one
@@ -213,7 +217,6 @@ Status Server::State::revert(const Error& why) {
       note(fmt::format("{} was not written to the quarantine: {}", wrong.variant, put.error().text()));
   }
   emit(record::RevertedEvent{wrong.pair, wrong.variant, why.text()});
-  given_up.push_back(wrong);  // the last owner frees it, and does so while the device is held
   return {};
 }
 
