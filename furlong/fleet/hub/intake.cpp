@@ -25,7 +25,8 @@ bool is_signature(std::string_view text) {
 
 std::string lower(std::string_view text) {
   std::string small(text);
-  std::ranges::transform(small, small.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::ranges::transform(small, small.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   return small;
 }
 
@@ -41,7 +42,8 @@ int status_of(const Error& error) {
 }
 
 /// Why this token does not enrol this key, or empty: then the store itself denied the write.
-Result<bool> token_is_good(Store& store, const Digest& digest, const std::string& machine, std::int64_t now_us) {
+Result<bool> token_is_good(Store& store, const Digest& digest, const std::string& machine,
+                           std::int64_t now_us) {
   FURLONG_TRY(const auto tokens, store.tokens());
   const auto token = std::ranges::find(tokens, digest, &Token::digest);
   if (token == tokens.end()) return false;
@@ -52,7 +54,8 @@ Result<bool> token_is_good(Store& store, const Digest& digest, const std::string
 
 }  // namespace
 
-Intake::Intake(IntakeOptions options, Writer& writer, StorePool& pool, Metrics& metrics, Clock& clock, Say say)
+Intake::Intake(IntakeOptions options, Writer& writer, StorePool& pool, Metrics& metrics, Clock& clock,
+               Say say)
     : options_(options),
       writer_(writer),
       pool_(pool),
@@ -60,8 +63,10 @@ Intake::Intake(IntakeOptions options, Writer& writer, StorePool& pool, Metrics& 
       clock_(clock),
       say_(std::move(say)),
       machines_({options.batches_per_minute, std::max(1.0, options.batches_per_minute), options.most_names}),
-      enrolments_({options.enrolments_per_minute, std::max(1.0, options.enrolments_per_minute), options.most_names}),
-      addresses_({options.failures_per_minute, std::max(1.0, options.failures_per_minute), options.most_names}),
+      enrolments_(
+          {options.enrolments_per_minute, std::max(1.0, options.enrolments_per_minute), options.most_names}),
+      addresses_(
+          {options.failures_per_minute, std::max(1.0, options.failures_per_minute), options.most_names}),
       senders_({options.failures_per_minute, std::max(1.0, options.failures_per_minute), options.most_names}),
       told_({.per_minute = 0.1, .burst = 1, .most_names = 1000}),
       verified_(options.most_names) {}
@@ -72,6 +77,17 @@ std::vector<std::pair<std::string, std::size_t>> Intake::remembered() const {
           {"addresses", addresses_.names()},
           {"senders", senders_.names()},
           {"verified", verified_.names()}};
+}
+
+std::string Intake::address_of(const ServerRequest& request) const {
+  if (!options_.behind_proxy) return network_of(request.peer);
+  std::string_view last;
+  for (const auto& [name, value] : request.headers)
+    if (name == "x-forwarded-for") last = value;
+  if (const std::size_t comma = last.rfind(','); comma != std::string_view::npos)
+    last.remove_prefix(comma + 1);
+  last = trim(last);
+  return network_of(last.empty() ? std::string_view(request.peer) : last);
 }
 
 ServerReply Intake::refuse(int status, Code code, std::string_view reason, std::string_view message) {
@@ -91,9 +107,9 @@ ServerReply Intake::refuse_store(const Error& error) {
 }
 
 /// A request that did not prove who sent it.
-ServerReply Intake::failed_proof(const ServerRequest& request, std::string_view machine, std::string_view reason,
-                                 std::string_view message) {
-  const std::string address = network_of(request.peer);
+ServerReply Intake::failed_proof(const ServerRequest& request, std::string_view machine,
+                                 std::string_view reason, std::string_view message) {
+  const std::string address = address_of(request);
   addresses_.take(address, clock_.now_ns());
   senders_.take(fmt::format("{} {}", address, machine), clock_.now_ns());
   // Told once in a while of each, since whoever sends such a request sends many.
@@ -103,7 +119,7 @@ ServerReply Intake::failed_proof(const ServerRequest& request, std::string_view 
 }
 
 std::optional<ServerReply> Intake::over_failures(const ServerRequest& request, std::string_view machine) {
-  const std::string address = network_of(request.peer);
+  const std::string address = address_of(request);
   const std::int64_t now_ns = clock_.now_ns();
   double wait_s = senders_.wait_s(fmt::format("{} {}", address, machine), now_ns);
   if (wait_s == 0 && !verified_.has(machine)) wait_s = addresses_.wait_s(address, now_ns);
@@ -120,7 +136,8 @@ std::optional<ServerReply> Intake::wrong_head(const ServerRequest& request) {
                   fmt::format("Content-Type '{}': {} is wanted here", one_line(type.substr(0, 100)), wanted));
   if (!is_fingerprint(request.header("furlong-machine")))
     return refuse(400, Code::invalid, "malformed",
-                  fmt::format("{}: 16 lower-case hexadecimal digits are wanted, the key's fingerprint", machine_header));
+                  fmt::format("{}: 16 lower-case hexadecimal digits are wanted, the key's fingerprint",
+                              machine_header));
   if (!is_signature(request.header("furlong-signature")))
     return refuse(400, Code::invalid, "malformed",
                   fmt::format("{}: 128 hexadecimal digits are wanted", signature_header));
@@ -133,10 +150,10 @@ std::optional<ServerReply> Intake::guard(const ServerRequest& head) {
   if (auto reply = wrong_head(head)) return reply;
   const std::string_view machine = head.header("furlong-machine");
   if (enrols) {
-    const double wait_s = enrolments_.wait_s(network_of(head.peer), clock_.now_ns());
+    const double wait_s = enrolments_.wait_s(address_of(head), clock_.now_ns());
     if (wait_s == 0) return std::nullopt;
     return refuse_busy(wait_s, "too-many-enrolments",
-                       fmt::format("too many enrolments from {} were refused", network_of(head.peer)));
+                       fmt::format("too many enrolments from {} were refused", address_of(head)));
   }
   if (auto reply = over_failures(head, machine)) return reply;
   // Looked at, not taken: who has not proved to be this machine must not use up what is its own.
@@ -152,13 +169,15 @@ ServerReply Intake::records(const ServerRequest& request) {
   const std::string_view machine = request.header("furlong-machine");
   if (request.body.size() > options_.judge.limits.bytes)
     return refuse(413, Code::exhausted, "too-large",
-                  fmt::format("the batch has {} bytes, {} are the most", request.body.size(), options_.judge.limits.bytes));
+                  fmt::format("the batch has {} bytes, {} are the most", request.body.size(),
+                              options_.judge.limits.bytes));
   auto place = writer_.reserve(judging_factor * request.body.size());
   if (!place) return refuse_busy(queue_retry_s, "queue-full", "the hub has as many batches as it can hold");
   return take(request, machine, *std::move(place));
 }
 
-Result<PublicKey> Intake::key_of(std::string_view machine, const ServerRequest& request, ServerReply& refusal) {
+Result<PublicKey> Intake::key_of(std::string_view machine, const ServerRequest& request,
+                                 ServerReply& refusal) {
   const auto lease = pool_.take();
   const auto known = lease ? (*lease)->machine(machine) : Result<std::optional<Machine>>(lease.error());
   if (!known) {
@@ -166,11 +185,13 @@ Result<PublicKey> Intake::key_of(std::string_view machine, const ServerRequest& 
     return known.error();
   }
   if (!*known || !(*known)->key)
-    refusal = failed_proof(request, machine, "unknown-machine",
-                           fmt::format("machine {} is not enrolled here: give its agent a new token", machine));
+    refusal =
+        failed_proof(request, machine, "unknown-machine",
+                     fmt::format("machine {} is not enrolled here: give its agent a new token", machine));
   else if ((*known)->state == MachineState::retired)
-    refusal = failed_proof(request, machine, "retired",
-                           fmt::format("machine {} is retired here: to send again it needs a new key and a new token", machine));
+    refusal = failed_proof(
+        request, machine, "retired",
+        fmt::format("machine {} is retired here: to send again it needs a new key and a new token", machine));
   else
     return *(*known)->key;
   return fail(Code::denied, "machine {}", machine);
@@ -215,16 +236,18 @@ ServerReply Intake::enrol(const ServerRequest& request) {
   if (request.body.size() > most_enrolment_bytes)
     return refuse(413, Code::exhausted, "too-large",
                   fmt::format("an enrolment has at most {} bytes", most_enrolment_bytes));
-  const std::string address = network_of(request.peer);
+  const std::string address = address_of(request);
   enrolments_.take(address, clock_.now_ns());
   // The key that signed stands in the body, so that the body is read first: small, flat and strict.
   const auto asked = parse_enrol_request(request.body);
-  if (!asked) return refuse(status_of(asked.error()), asked.error().code(), "malformed", asked.error().text());
+  if (!asked)
+    return refuse(status_of(asked.error()), asked.error().code(), "malformed", asked.error().text());
   if (asked->key.id() != request.header("furlong-machine"))
     return refuse(400, Code::invalid, "malformed",
                   fmt::format("{}: the key's fingerprint is {}", machine_header, asked->key.id()));
   if (!verify_body(enrol_media_type, request.body, request.header("furlong-signature"), asked->key))
-    return failed_proof(request, asked->key.id(), "bad-signature", "the signature is not this key's over these bytes");
+    return failed_proof(request, asked->key.id(), "bad-signature",
+                        "the signature is not this key's over these bytes");
   ServerReply reply = enrol_now(request, asked->token, asked->key);
   if (reply.status != 403) enrolments_.give_back(address);
   return reply;

@@ -27,6 +27,7 @@ struct IntakeOptions {
   double enrolments_per_minute = 30;  ///< that fail, of an address; likewise
   double failures_per_minute = 60;    ///< requests that prove no identity, of an address; likewise
   std::size_t most_names = 10'000;    ///< that each limit remembers
+  bool behind_proxy = false;          ///< see HubOptions
 };
 
 /// Thread safe; add to the queue through `writer` and read through `pool`, which must live longer.
@@ -44,7 +45,7 @@ class Intake {
   std::vector<std::pair<std::string, std::size_t>> remembered() const;
 
  private:
-  struct Sender;
+  std::string address_of(const ServerRequest& request) const;
   std::optional<ServerReply> wrong_head(const ServerRequest& request);
   ServerReply refuse(int status, Code code, std::string_view reason, std::string_view message);
   ServerReply refuse_busy(double retry_s, std::string_view reason, std::string_view message);

@@ -37,7 +37,8 @@ Result<DecodedRace> judge_record(const Json& json, std::string_view machine, std
   FURLONG_TRY(const record::RaceRecord record, record::from_json(json, "record"));
   FURLONG_CHECK(record::check_complete(record));
   if (record.machine != machine)
-    return fail(Code::invalid, "machine: '{}' is not the sender, {}", clean(record.machine, longest_id), machine);
+    return fail(Code::invalid, "machine: '{}' is not the sender, {}", clean(record.machine, longest_id),
+                machine);
   FURLONG_TRY(DecodedRace race, decode(record));
   const double ahead_s = static_cast<double>(race.ts_us - now_us) * 1e-6;
   if (ahead_s > options.future_s)
@@ -49,8 +50,8 @@ Result<DecodedRace> judge_record(const Json& json, std::string_view machine, std
 IncomingBatch::Line judge_line(std::string_view text, std::string_view machine, std::int64_t now_us,
                                const JudgeOptions& options) {
   IncomingBatch::Line line;
-  const auto json = json_parse(
-      text, "record", {.max_bytes = options.limits.line_bytes, .max_depth = options.most_depth});
+  const auto json =
+      json_parse(text, "record", {.max_bytes = options.limits.line_bytes, .max_depth = options.most_depth});
   if (json) line.id = id_of(*json);
   line.race = json ? judge_record(*json, machine, now_us, options) : Result<DecodedRace>(json.error());
   if (!line.race) line.race = Error(line.race.error().code(), clean(line.race.error().text(), longest_why));

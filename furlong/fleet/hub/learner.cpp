@@ -59,15 +59,14 @@ const Learned::Card* Learned::find(std::string_view name) const {
   };
   if (const Card* card = only([&](const Card& each) { return each.key == name; })) return card;
   if (const Card* card = only([&](const Card& each) { return each.label == name; })) return card;
-  if (const Card* card = only([&](const Card& each) {
-        return std::ranges::find(each.aliases, name) != each.aliases.end();
-      }))
+  if (const Card* card =
+          only([&](const Card& each) { return std::ranges::find(each.aliases, name) != each.aliases.end(); }))
     return card;
   return only([&](const Card& each) { return !each.silicon.empty() && each.silicon == name; });
 }
 
-Learner::Learner(Options options, OpenStore open, Clock& clock, std::function<void(LogLevel, std::string_view)> say,
-                 After after)
+Learner::Learner(Options options, OpenStore open, Clock& clock,
+                 std::function<void(LogLevel, std::string_view)> say, After after)
     : options_(std::move(options)),
       open_(std::move(open)),
       clock_(clock),
@@ -109,7 +108,10 @@ void Learner::loop() {
   }
 }
 
-void Learner::step() { note(look()); }
+void Learner::step() {
+  note(look());
+  if (const auto learned = latest(); learned != nullptr && after_) after_(*learned);
+}
 
 Status Learner::look() {
   if (store_ == nullptr) {
@@ -143,7 +145,6 @@ Status Learner::make(std::uint64_t change) {
     // What takes long is not made all the time.
     next_ns_ = std::max(next_ns_, learned->made_ns + (learned->made_ns - begin_ns));
   }
-  if (after_) after_(*learned);
   return {};
 }
 
@@ -156,7 +157,8 @@ void Learner::note(const Status& status) {
     if (!status) problem_ = status.error();
   }
   if (!status && (!before || before->text() != status.error().text()))
-    say_(LogLevel::error, fmt::format("store: {}; the last results go on being served", status.error().text()));
+    say_(LogLevel::error,
+         fmt::format("store: {}; the last results go on being served", status.error().text()));
   if (status && before) say_(LogLevel::info, "store: it answers again");
 }
 

@@ -49,7 +49,7 @@ class Learner {
     RegressionOptions regressions;
     double refresh_s = 10;
   };
-  /// More that is to be made anew with every change, by the same thread: audits, the canaries.
+  /// Called in each step, once there is something: what else is to be made anew, by the same thread.
   using After = std::function<void(const Learned&)>;
   Learner(Options options, OpenStore open, Clock& clock, std::function<void(LogLevel, std::string_view)> say,
           After after = {});
@@ -89,8 +89,8 @@ class Learner {
   bool stopping_ = false, nudged_ = false;
   std::shared_ptr<const Learned> latest_;
   StoreTotals totals_;
-  std::int64_t changed_ns_ = 0;   ///< when the newest change was first seen
-  std::int64_t next_ns_ = 0;      ///< not made again before
+  std::int64_t changed_ns_ = 0;  ///< when the newest change was first seen
+  std::int64_t next_ns_ = 0;     ///< not made again before
   std::optional<Error> problem_;
   std::thread thread_;
 };

@@ -62,7 +62,8 @@ TEST(Limits, PropertyNoNameGetsMore) {
     if (buckets.take(name, now_ns) == 0) ++taken[name];
   }
   for (const auto& [name, count] : taken)
-    EXPECT_LE(count, options.burst + options.per_minute / 60 * static_cast<double>(now_ns) / second_ns) << name;
+    EXPECT_LE(count, options.burst + options.per_minute / 60 * static_cast<double>(now_ns) / second_ns)
+        << name;
 }
 
 TEST(Limits, RecentNames) {

@@ -99,7 +99,8 @@ void Metrics::print(PrometheusText& text) const {
     text.sample(static_cast<double>(count), {{"route", key.first}, {"status", key.second}});
   text.family("request_seconds", "histogram", "From the last byte of a request to its reply, by route.");
   for (const auto& [route, histogram] : seconds_) histogram.print(text, {{"route", route}});
-  const auto counters = [&](std::string_view name, std::string_view help, const char* label, const auto& counts) {
+  const auto counters = [&](std::string_view name, std::string_view help, const char* label,
+                            const auto& counts) {
     text.family(name, "counter", help);
     for (const auto& [value, count] : counts) text.sample(static_cast<double>(count), {{label, value}});
   };

@@ -38,7 +38,8 @@ class Histogram {
   void print(PrometheusText& text, const PrometheusText::Labels& labels) const;
 
  private:
-  static constexpr std::array bounds_s{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0};
+  static constexpr std::array bounds_s{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                       0.25,  0.5,    1.0,   2.5,  10.0,  60.0};
   std::array<std::uint64_t, bounds_s.size() + 1> counts_{};
   double sum_s_ = 0;
 };
@@ -59,7 +60,8 @@ class Metrics {
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> requests_;
   std::map<std::string, Histogram, std::less<>> seconds_;
-  std::map<std::string, std::uint64_t, std::less<>> records_{{"accepted", 0}, {"duplicate", 0}, {"refused", 0}};
+  std::map<std::string, std::uint64_t, std::less<>> records_{
+      {"accepted", 0}, {"duplicate", 0}, {"refused", 0}};
   std::map<std::string, std::uint64_t, std::less<>> refusals_;
   std::map<std::string, std::uint64_t, std::less<>> store_errors_;
 };

@@ -51,13 +51,15 @@ ServerReply error_reply(int status, Code code, std::string_view message) {
   ServerReply reply{.status = status};
   reply.headers = {{"Cache-Control", "no-store"}};
   reply.body =
-      json_line(Json{{"schema", 1}, {"error", {{"code", code_name(code)}, {"message", one_line(text)}}}}) + "\n";
+      json_line(Json{{"schema", 1}, {"error", {{"code", code_name(code)}, {"message", one_line(text)}}}}) +
+      "\n";
   return reply;
 }
 
 ServerReply busy_reply(int status, double retry_s, Code code, std::string_view message) {
   ServerReply reply = error_reply(status, code, message);
-  reply.headers.emplace_back("Retry-After", fmt::format("{:.0f}", std::ceil(std::clamp(retry_s, 1.0, 3600.0))));
+  reply.headers.emplace_back("Retry-After",
+                             fmt::format("{:.0f}", std::ceil(std::clamp(retry_s, 1.0, 3600.0))));
   return reply;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// The hub's replies: documents with their tags, and errors as docs/formats/hub-api.md has them. Pure functions.
+// The hub's replies: documents with their tags, and errors as docs/formats/hub-api.md has them. Pure
+// functions.
 
 #include <string>
 #include <string_view>

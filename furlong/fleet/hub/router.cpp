@@ -60,9 +60,9 @@ Router::Found Router::find(const ServerRequest& request) const {
     return found;
   }
   if (allowed.empty()) {
-    found.refusal = error_reply(404, Code::invalid,
-                                fmt::format("there is no '{}' here; GET /v1/openapi.json says what there is",
-                                            shown(request.path)));
+    found.refusal = error_reply(
+        404, Code::invalid,
+        fmt::format("there is no '{}' here; GET /v1/openapi.json says what there is", shown(request.path)));
     return found;
   }
   found.refusal = error_reply(405, Code::invalid,

@@ -51,7 +51,8 @@ void Writer::stop() {
 
 std::optional<Writer::Place> Writer::reserve(std::size_t bytes) {
   const std::scoped_lock lock(mutex_);
-  const bool room = counts_.places < options_.most_places && counts_.place_bytes + bytes <= options_.most_bytes;
+  const bool room =
+      counts_.places < options_.most_places && counts_.place_bytes + bytes <= options_.most_bytes;
   if (!room && counts_.places > 0) return std::nullopt;
   ++counts_.places;
   counts_.place_bytes += bytes;
@@ -167,9 +168,9 @@ void Writer::write_batches(Store& store, const std::vector<std::shared_ptr<Job>>
     }
     return;
   }
-  const Error error =
-      outcomes ? fail(Code::internal, "the store told {} outcomes of {} batches", outcomes->size(), group.size())
-               : outcomes.error();
+  const Error error = outcomes ? fail(Code::internal, "the store told {} outcomes of {} batches",
+                                      outcomes->size(), group.size())
+                               : outcomes.error();
   if (group.size() > 1 && may_be_one_batch(error.code())) {
     for (const auto& job : group) write_batches(store, {job});
     return;

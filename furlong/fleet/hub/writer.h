@@ -24,8 +24,8 @@ struct WriterCounts {
   double store_s = 0;  ///< spent in Store::add
   double wait_s = 0;   ///< of batches, from their arrival to the begin of their transaction
   std::size_t queued = 0;
-  std::size_t places = 0;       ///< reserved: being judged, queued or written
-  std::size_t place_bytes = 0;  ///< of them
+  std::size_t places = 0;        ///< reserved: being judged, queued or written
+  std::size_t place_bytes = 0;   ///< of them
   std::optional<Error> failing;  ///< of the last write; nullopt: it went well
 };
 
@@ -39,7 +39,8 @@ class Writer {
     std::size_t commit_bytes = 32u << 20;  ///< of their bodies
     double wait_s = 30;                    ///< that a caller waits for its write
   };
-  /// Opens the store at its first write, and again after it failed. `changed` is called by its thread after each write.
+  /// Opens the store at its first write, and again after it failed. `changed` is called by its thread after
+  /// each write.
   Writer(OpenStore open, Options options, std::function<void()> changed = {});
   /// Ends like stop().
   ~Writer();
@@ -62,8 +63,8 @@ class Writer {
   /// nullopt: too many, or too large together. One is always let in where there is none.
   std::optional<Place> reserve(std::size_t bytes);
 
-  /// Returns when it is durable, with the batch as it was given. Errors of Store::add; `timeout` after wait_s:
-  /// it is not known whether it was stored. `unavailable` after stop().
+  /// Returns when it is durable, with the batch as it was given. Errors of Store::add; `timeout` after
+  /// wait_s: it is not known whether it was stored. `unavailable` after stop().
   struct Written {
     IncomingBatch batch;
     BatchOutcome outcome;
