@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(All, StoreInTrouble,
                                            Trouble{Code::unavailable, "store is away"},
                                            Trouble{Code::timeout, "held by another writer"},
                                            Trouble{Code::corrupt, "store is damaged"}),
-                         [](const auto& info) { return std::string(code_name(info.param.code)); });
+                         [](const auto& each) { return std::string(code_name(each.param.code)); });
 
 TEST(Flood, AStoreThatIsGoneForReadersToo) {
   TestHub fleet;
