@@ -165,4 +165,7 @@ class Simulation {
   std::unique_ptr<State> state_;
 };
 
+/// Machines and truth() as one JSON document, indented.
+std::string truth_text(const Simulation& simulation);
+
 }  // namespace furlong::fleet

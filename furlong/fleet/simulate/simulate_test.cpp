@@ -89,8 +89,8 @@ TEST(Simulate, TheSameSeedGivesTheSameFleetAndAnotherSeedAnother) {
   const auto other = make(other_seed);
   EXPECT_EQ(one->machines().front().id, two->machines().front().id);
   EXPECT_NE(one->machines().front().id, other->machines().front().id);
-  EXPECT_EQ(to_json(one->truth()), to_json(two->truth()));
-  EXPECT_NE(to_json(one->truth()), to_json(other->truth()));
+  EXPECT_EQ(truth_text(*one), truth_text(*two));
+  EXPECT_NE(truth_text(*one), truth_text(*other));
   const auto races = run(*one), again = run(*two);
   ASSERT_EQ(races.size(), again.size());
   std::set<RecordId> ids;
@@ -135,6 +135,7 @@ TEST(Simulate, MediansOverMachinesTellTheTruth) {
     }
   }
   int compared = 0;
+  double sum_off = 0;
   for (const auto& [subject, caps] : gains)
     for (const auto& [cap, variants] : caps)
       for (const auto& [name, of_variant] : variants) {
@@ -142,11 +143,14 @@ TEST(Simulate, MediansOverMachinesTellTheTruth) {
         const TruthRow* row = truth.find(subject)->at(cap);
         const auto is = std::ranges::find(row->gains, name, [](const auto& g) { return g.first; });
         ASSERT_NE(is, row->gains.end()) << name;
-        EXPECT_NEAR(stats::median(of_variant), is->second, 0.25)
-            << name << " " << subject.program_class << " " << cap;
+        // A stratum has few cards, each with its own ways.
+        const double off = stats::median(of_variant) - is->second;
+        EXPECT_LT(std::abs(off), 0.5) << name << " " << subject.program_class << " " << cap;
+        sum_off += off;
         ++compared;
       }
   EXPECT_GT(compared, 500);
+  EXPECT_NEAR(sum_off / compared, 0, 0.02) << "noise takes no side";
   // The rest is how cards differ from their model.
   EXPECT_GT(static_cast<double>(in), 0.6 * static_cast<double>(intervals));
 }
@@ -161,10 +165,11 @@ TEST(Simulate, TheBestLeadsByTheMarginOrNothingBeatsBase) {
     ASSERT_FALSE(subject.caps.empty());
     for (const TruthRow& row : subject.caps) {
       dead_heats += row.best == "base";
-      if (row.best == "base")
+      if (row.best == "base") {
         EXPECT_LE(row.gains.front().second, 0.5);
-      else
+      } else {
         EXPECT_GE(row.lead_pct, options.margin_pct - 1e-9) << row.best;
+      }
       EXPECT_EQ(subject.caps.front().cap_pct, 100);
     }
   }
@@ -189,8 +194,9 @@ TEST(Simulate, WithoutNoiseGainsAreTheTruth) {
     const TruthRow* row = truth.find(each.race.subject)->at(simulation->machines()[each.machine].cap_pct);
     for (const auto& [name, gain] : row->gains)
       if (const VariantGain* variant = find(each.race, name);
-          variant != nullptr && !std::isnan(variant->gain_pct))
+          variant != nullptr && !std::isnan(variant->gain_pct)) {
         ASSERT_NEAR(variant->gain_pct, gain, 1e-4) << name;
+      }
   }
 }
 
@@ -213,7 +219,9 @@ TEST(Simulate, LiarsPraiseTheirFavourite) {
     switch (machine.role) {
       case SimulatedRole::inflates:
         if (std::isnan(praised->gain_pct)) continue;
-        if (row != nullptr) EXPECT_NEAR(praised->gain_pct, is->second + 11, 1.01);
+        if (row != nullptr) {
+          EXPECT_NEAR(praised->gain_pct, is->second + 11, 1.01);
+        }
         break;
       case SimulatedRole::above_ceiling:
         EXPECT_GT(each.race.rate, each.race.ceiling);
@@ -231,7 +239,9 @@ TEST(Simulate, LiarsPraiseTheirFavourite) {
 TEST(Simulate, HonestRatesStayBelowTheCeiling) {
   const auto simulation = make(small());
   for (const Raced& each : run(*simulation))
-    if (!each.race.pinned) ASSERT_LT(each.race.rate, each.race.ceiling);
+    if (!each.race.pinned) {
+      ASSERT_LT(each.race.rate, each.race.ceiling);
+    }
 }
 
 TEST(Simulate, ClonesShareAKeyOrACard) {
@@ -310,7 +320,9 @@ TEST(Simulate, PlantedRegressionsBeginWhenTheyShould) {
         std::ranges::find(row->gains, variant->name, [](const auto& g) { return g.first; })->second;
     const bool late = each.true_ts_us >= options.from_us + 96 * hour_us;
     const bool holds = h200 ? each.race.driver == "580.95.05" : late;
-    if (each.race.driver == "580.95.05" && h200) EXPECT_TRUE(late);
+    if (each.race.driver == "580.95.05" && h200) {
+      EXPECT_TRUE(late);
+    }
     const double loss = holds ? (h200 ? 0.93 : 0.97) : 1;
     EXPECT_NEAR(variant->gain_pct, 100 * ((1 + was / 100) * loss - 1), 1e-3);
     ++(holds ? slower : same);

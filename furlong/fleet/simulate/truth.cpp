@@ -84,4 +84,13 @@ Json to_json(const SimulatedMachine& machine) {
   return json;
 }
 
+std::string truth_text(const Simulation& simulation) {
+  Json machines = Json::array();
+  for (const SimulatedMachine& machine : simulation.machines()) machines.push_back(to_json(machine));
+  Json document{{"schema", 1}, {"kind", "fleet-truth"}, {"seed", simulation.options().seed}};
+  document.update(to_json(simulation.truth()));
+  document["machines"] = std::move(machines);
+  return json_pretty(document);
+}
+
 }  // namespace furlong::fleet
