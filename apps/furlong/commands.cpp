@@ -40,6 +40,7 @@ const std::vector<CommandSpec>& commands() {
       fleet_publish_command(),
       fleet_verify_command(),
       fleet_stop_command(),
+      hub_command(),
       worker_command(),
       quarantine_list_command(),
       quarantine_clear_command(),

@@ -41,6 +41,7 @@ CommandSpec fleet_rotate_command();
 CommandSpec fleet_publish_command();
 CommandSpec fleet_verify_command();
 CommandSpec fleet_stop_command();
+CommandSpec hub_command();
 CommandSpec worker_command();
 CommandSpec quarantine_list_command();
 CommandSpec quarantine_clear_command();
