@@ -1,7 +1,7 @@
 #pragma once
-// What a fleet's races say of each card: gains of every variant, machine by machine, and the choice that follows
-// (docs/fleet-aggregation.md: every rule and its reason). The same races and options give the same result, in
-// whatever order they came; the clock is not asked. Memory does not grow with the number of races.
+// What a fleet's races say of each card: gains of every variant, machine by machine, and the choice that
+// follows (docs/fleet-aggregation.md: every rule and its reason). The same races and options give the same
+// result, in whatever order they came; the clock is not asked. Memory does not grow with the number of races.
 
 #include <cstdint>
 #include <functional>
@@ -36,13 +36,13 @@ struct AggregateOptions {
   int min_samples = 3;                   ///< of a variant, before it can win
   By by = By::rate;
   Rank rank = Rank::gain;
-  double near_pct = 1;          ///< candidates: within so much of the best
-  double threshold_pct = 0.5;   ///< the interval of a pinned winner's gain lies above it
-  int stable_races = 20;        ///< races that a winner must have, to be pinned
-  int stable_machines = 3;      ///< at least 3 make sense: with fewer no liar is outvoted
+  double near_pct = 1;         ///< candidates: within so much of the best
+  double threshold_pct = 0.5;  ///< the interval of a pinned winner's gain lies above it
+  int stable_races = 20;       ///< races that a winner must have, to be pinned
+  int stable_machines = 3;     ///< at least 3 make sense: with fewer no liar is outvoted
   std::vector<Pin> pins;
-  /// The tuning before: what it pins stays pinned until the evidence speaks against it, since a pinned card races
-  /// seldom.
+  /// The tuning before: what it pins stays pinned until the evidence speaks against it, since a pinned card
+  /// races seldom.
   std::optional<record::Tuning> previous;
   unsigned threads = 0;  ///< 0: as many as there are cores, one store each
 };
@@ -51,9 +51,9 @@ struct AggregateOptions {
 struct Estimate {
   double median = std::numeric_limits<double>::quiet_NaN();
   std::optional<record::Interval> ci;  ///< 95%, for the median over machines; nullopt: too few to say
-  int samples = 0;   ///< races' slots: values that went into machines' medians
-  int races = 0;     ///< different races
-  int machines = 0;  ///< voices: machines, those that share a card counting once
+  int samples = 0;                     ///< races' slots: values that went into machines' medians
+  int races = 0;                       ///< different races
+  int machines = 0;                    ///< voices: machines, those that share a card counting once
 };
 
 struct Stratum {
@@ -90,8 +90,8 @@ struct RowEvidence {
   Subject subject;
   std::string variant;  ///< the winner; "base" where nothing beats it; empty: none has the samples
   Choice choice = Choice::none;
-  std::string why;                      ///< the choice in a sentence, with numbers
-  std::vector<std::string> candidates;  ///< best first, base last
+  std::string why;                        ///< the choice in a sentence, with numbers
+  std::vector<std::string> candidates;    ///< best first, base last
   std::vector<VariantEvidence> variants;  ///< best first
   int samples = 0, races = 0, machines = 0;
   std::vector<SetAside> set_aside;
@@ -111,7 +111,8 @@ struct Aggregate {
   Window window;
   std::int64_t updated_us = 0;  ///< of the newest race that counted
   std::uint64_t races = 0;      ///< that lay in the window
-  std::uint64_t superseded = 0;  ///< of these: a later one of the same machine, slot and epoch counted in its place
+  std::uint64_t superseded =
+      0;  ///< of these: a later one of the same machine, slot and epoch counted in its place
   std::vector<CardEvidence> cards;  ///< by key
 };
 
@@ -123,7 +124,8 @@ Result<Aggregate> aggregate(const OpenStore& open, const AggregateOptions& optio
 /// Of one card alone (key, label, alias or silicon hash); `invalid` names the nearest ones.
 Result<CardEvidence> explain(const OpenStore& open, std::string_view card, const AggregateOptions& options);
 
-/// What the fleet manifest carries: of each card, program and class the row of the back end with the best median rate.
+/// What the fleet manifest carries: of each card, program and class the row of the back end with the best
+/// median rate.
 record::Tuning to_tuning(const Aggregate& aggregate);
 /// For people: why the card has its entry, with the numbers (`furlong fleet explain`).
 std::string explain_text(const CardEvidence& card, const AggregateOptions& options);

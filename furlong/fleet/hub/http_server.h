@@ -35,14 +35,14 @@ struct ServerReply {
 
 struct HttpServerOptions {
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;               ///< 0: any; see HttpServer::port()
+  std::uint16_t port = 0;                  ///< 0: any; see HttpServer::port()
   std::filesystem::path certificate, key;  ///< PEM; both or none: TLS or plain
   std::size_t most_header_bytes = 16u << 10;
   std::size_t most_body_bytes = 8u << 20;  ///< as sent and decompressed, each
-  /// All bodies that are being received or worked on together; beyond it requests are answered 429 before their
-  /// body is read.
+  /// All bodies that are being received or worked on together; beyond it requests are answered 429 before
+  /// their body is read.
   std::size_t most_memory_bytes = 256u << 20;
-  int most_connections = 4096;       ///< beyond it a connection is closed at once
+  int most_connections = 4096;  ///< beyond it a connection is closed at once
   int most_connections_per_peer = 256;
   double header_timeout_s = 10, body_timeout_s = 60, idle_timeout_s = 60, write_timeout_s = 60;
   double slowest_bytes_per_s = 512;  ///< a body that comes slower is given up
@@ -53,13 +53,13 @@ struct HttpServerOptions {
 
 /// What is counted; for metrics. Monotone, but for `connections` and `body_bytes` (now).
 struct HttpServerCounts {
-  std::uint64_t accepted = 0, refused_connections = 0, requests = 0, timeouts = 0, malformed = 0, too_large = 0,
-                too_busy = 0;
+  std::uint64_t accepted = 0, refused_connections = 0, requests = 0, timeouts = 0, malformed = 0,
+                too_large = 0, too_busy = 0;
   std::uint64_t connections = 0, body_bytes = 0;
 };
 
-/// Called from several threads at once. What it throws or takes too long for is answered 500; it must not block for
-/// long.
+/// Called from several threads at once. What it throws or takes too long for is answered 500; it must not
+/// block for long.
 using HttpHandler = std::function<ServerReply(const ServerRequest&)>;
 /// Before the body is read: nullopt to read it, else the reply. Quick; called from the network's threads.
 using HttpGuard = std::function<std::optional<ServerReply>(const ServerRequest& head)>;
@@ -73,8 +73,9 @@ class HttpServer {
   virtual void stop() = 0;
 };
 
-/// Listens when it returns. `unavailable`: the address is taken or not here; `invalid`: certificate or key, naming the
-/// file; `denied`: no right to the port.
-Result<std::unique_ptr<HttpServer>> serve_http(const HttpServerOptions& options, HttpGuard guard, HttpHandler handler);
+/// Listens when it returns. `unavailable`: the address is taken or not here; `invalid`: certificate or key,
+/// naming the file; `denied`: no right to the port.
+Result<std::unique_ptr<HttpServer>> serve_http(const HttpServerOptions& options, HttpGuard guard,
+                                               HttpHandler handler);
 
 }  // namespace furlong::fleet

@@ -31,19 +31,19 @@ struct ShippedLattice {
 
 struct HubOptions {
   HttpServerOptions http;
-  /// Body of GET /v1/manifest, read again when the file changes; empty: none is served. Checked before it is served: what
-  /// no machine would take is not given out, and /v1/rollout says why.
+  /// Body of GET /v1/manifest, read again when the file changes; empty: none is served. Checked before it is
+  /// served: what no machine would take is not given out, and /v1/rollout says why.
   std::filesystem::path manifest;
   /// Signs a stop when the canaries' races show a regression; nullopt: it is only told.
   std::optional<KeyPair> stop_key;
   std::filesystem::path web;  ///< folder of the dashboard's files; empty: a page that says where they are
   AggregateOptions aggregate;
   RegressionOptions regressions;
-  double refresh_s = 10;          ///< aggregates are made anew at most so often, and only after a change
-  double keep_days = 0;           ///< races older than this are forgotten; 0: none is
-  double batches_per_minute = 120;  ///< of one machine, in the long run; bursts of as many
+  double refresh_s = 10;              ///< aggregates are made anew at most so often, and only after a change
+  double keep_days = 0;               ///< races older than this are forgotten; 0: none is
+  double batches_per_minute = 120;    ///< of one machine, in the long run; bursts of as many
   double enrolments_per_minute = 30;  ///< of one address
-  double future_s = 600;          ///< a record from further ahead of the hub's clock is refused
+  double future_s = 600;              ///< a record from further ahead of the hub's clock is refused
   std::vector<ShippedLattice> lattices;
   std::string version;  ///< of Furlong
 };

@@ -1,6 +1,7 @@
 #pragma once
-// The fleet's store: machines, signed batches as they came, and their races decoded (docs/formats/fleet-store.md).
-// One interface, one conformance suite (furlong/fleet/store/conformance), one folder a kind of store.
+// The fleet's store: machines, signed batches as they came, and their races decoded
+// (docs/formats/fleet-store.md). One interface, one conformance suite (furlong/fleet/store/conformance), one
+// folder a kind of store.
 
 #include <cstdint>
 #include <functional>
@@ -30,12 +31,12 @@ struct Machine {
   std::string label;  ///< what the operator called it when the token was made; may be empty
   bool canary = false;
   std::int64_t enrolled_us = 0;
-  std::int64_t seen_us = 0;    ///< of its newest batch; 0: none yet
-  std::string agent;           ///< version, as its newest batch says
-  std::string manifest;        ///< version of the fleet manifest that it follows; empty: none, or not told
-  std::string replaces;        ///< the machine that its token retired; empty: none
+  std::int64_t seen_us = 0;  ///< of its newest batch; 0: none yet
+  std::string agent;         ///< version, as its newest batch says
+  std::string manifest;      ///< version of the fleet manifest that it follows; empty: none, or not told
+  std::string replaces;      ///< the machine that its token retired; empty: none
   std::uint64_t accepted = 0, duplicate = 0, refused = 0;  ///< records since it was enrolled
-  std::string last_refusal;    ///< why, of the newest refused record
+  std::string last_refusal;                                ///< why, of the newest refused record
   bool operator==(const Machine&) const = default;
 };
 
@@ -120,7 +121,7 @@ struct RaceRow {
 struct RaceFilter {
   std::string machine, label, silicon, program, driver, backend, variant;  ///< variant: the winner
   Window window;
-  std::string before;     ///< id of the last race of the page before; ids order by time
+  std::string before;      ///< id of the last race of the page before; ids order by time
   std::size_t limit = 50;  ///< at most 1000
 };
 
@@ -135,20 +136,17 @@ struct RaceSummary {
 
 struct StoreTotals {
   std::uint64_t races = 0, batches = 0, machines = 0, subjects = 0;
-  std::uint64_t bytes = 0;       ///< that the store takes on its disk
+  std::uint64_t bytes = 0;        ///< that the store takes on its disk
   std::int64_t newest_ts_us = 0;  ///< of all races; 0: there is none
   /// Grows with every change of races or machines, so that a reader knows whether to look again.
   std::uint64_t change = 0;
   std::string version;  ///< "SQLite 3.40.1", "PostgreSQL 15.18"
 };
 
-/// Seen once, with the machine's clock beside the hub's; whoever sees two machines with one card, or a card in two
-/// places, is told by aggregation, not here.
-///
-/// Errors of every call: `unavailable` (the server is gone, the file cannot be opened), `exhausted` (full), `denied`
-/// (read-only, no permission), `timeout` (another writer held it too long), `corrupt`, `incompatible` (a newer
-/// schema, found and expected named). Each names the store, never a password in its URL. After an error of a
-/// write nothing of it is there. A lost connection is opened again at the next call.
+/// Errors of every call: `unavailable` (the server is gone, the file cannot be opened), `exhausted` (full),
+/// `denied` (read-only, no permission), `timeout` (another writer held it too long), `corrupt`,
+/// `incompatible` (a newer schema, found and expected named). Each names the store, never a password in its
+/// URL. After an error of a write nothing of it is there. A lost connection is opened again at the next call.
 ///
 /// A Store is for one thread; several of them may be open on one store, in one process or in several.
 class Store {
@@ -158,22 +156,26 @@ class Store {
   // -- machines and tokens
   virtual Status add_token(const Token& token) = 0;  ///< `invalid`: its digest is there already
   virtual Result<std::vector<Token>> tokens() = 0;   ///< the oldest first
-  /// Takes the key in. The same token and key again are answered the same. `denied`: no such token, expired, used by
-  /// another key; or this key belongs to a retired machine. One transaction with the retirement of `replaces`.
+  /// Takes the key in. The same token and key again are answered the same. `denied`: no such token, expired,
+  /// used by another key; or this key belongs to a retired machine. One transaction with the retirement of
+  /// `replaces`.
   virtual Result<Machine> enrol(const Digest& token, const PublicKey& key, std::int64_t now_us) = 0;
   virtual Result<std::optional<Machine>> machine(std::string_view id) = 0;
   virtual Result<std::vector<Machine>> machines() = 0;  ///< by id
-  /// Its records stay, and still count; nothing is taken from it any more. `invalid`: there is no such machine.
+  /// Its records stay, and still count; nothing is taken from it any more. `invalid`: there is no such
+  /// machine.
   virtual Status retire(std::string_view id) = 0;
   virtual Status set_canary(std::string_view id, bool canary) = 0;
   /// The machine without a key that imported records are filed under; made when it is not there.
   virtual Status add_importer(std::string_view name, std::int64_t now_us) = 0;
 
   // -- intake
-  /// All of them in one transaction, durable when it returns. A record is a duplicate when its id is there, or when a
-  /// newer one (by ts, then id) of the same (machine, slot, subject, epoch, source) is; an older one of these is
-  /// replaced. Order of arrival changes nothing. A batch that came before (same machine and id) is stored once.
-  /// `invalid`: an unknown machine.
+  /// All of them in one transaction, durable when it returns. A record is a duplicate when its id is there,
+  /// or when a newer one (by ts, then id) of the same (machine, slot, subject, epoch, source) is; an older
+  /// one of these is replaced. Order of arrival changes nothing. A batch is kept when a record of it is
+  /// accepted, once for the same machine, id and bytes; one without (a report, all duplicates, all refused)
+  /// leaves only the machine's counts, seen_us and what its header says. `invalid`: an unknown machine.
+  /// Whether a machine is retired is for the caller to ask.
   virtual Result<std::vector<BatchOutcome>> add(std::span<const IncomingBatch> batches) = 0;
   /// Forgets races with ts before, and batches received before; returns how many races. Not the machines.
   virtual Result<std::uint64_t> prune(std::int64_t before_us) = 0;
@@ -183,8 +185,8 @@ class Store {
   /// Name of every number: [0] is empty.
   virtual Result<std::vector<std::string>> words() = 0;
   virtual Result<std::vector<std::string>> machine_names() = 0;  ///< id by number; [0] is empty
-  /// The races of a subject within the window: machine by machine (by number), each in order of (ts, id). Streams: memory
-  /// does not grow with the number of races. The visitor returns false to end it.
+  /// The races of a subject within the window: machine by machine (by number), each in order of (ts, id).
+  /// Streams: memory does not grow with the number of races. The visitor returns false to end it.
   virtual Status scan(SubjectNumber subject, Window window,
                       const std::function<bool(const RaceRow&)>& visit) = 0;
   /// Newest ts within all races; nullopt: there is none.
@@ -201,7 +203,8 @@ class Store {
 
   // -- copies
   /// Batches after `number`, in order. The visitor returns false to end it.
-  virtual Status batches(std::uint64_t after, const std::function<Result<bool>(const StoredBatch&)>& visit) = 0;
+  virtual Status batches(std::uint64_t after,
+                         const std::function<Result<bool>(const StoredBatch&)>& visit) = 0;
   /// Puts a machine as it is (with its counts), for copies. Replaces one of the same id.
   virtual Status put_machine(const Machine& machine) = 0;
   virtual Status put_token(const Token& token) = 0;
@@ -218,7 +221,8 @@ struct StoreKind {
   std::function<Result<std::unique_ptr<Store>>(std::string_view url, const Options& options)> open;
 };
 
-/// By the URL's scheme; `invalid` lists the kinds. A path without a scheme that ends in .sqlite or .db is sqlite's.
+/// By the URL's scheme; `invalid` lists the kinds. A path without a scheme that ends in .sqlite or .db is
+/// sqlite's.
 Result<std::unique_ptr<Store>> open_store(std::span<const StoreKind> kinds, std::string_view url,
                                           const StoreKind::Options& options = {});
 /// The URL without its password, for messages.

@@ -1,0 +1,51 @@
+#include "furlong/fleet/store/store.h"
+
+#include "furlong/base/text.h"
+
+namespace furlong::fleet {
+
+std::string_view machine_state_name(MachineState state) {
+  return state == MachineState::active ? "active" : "retired";
+}
+
+Result<std::unique_ptr<Store>> open_store(std::span<const StoreKind> kinds, std::string_view url,
+                                          const StoreKind::Options& options) {
+  const bool bare_file = url.ends_with(".sqlite") || url.ends_with(".db");
+  const std::size_t colon = url.find(':');
+  std::string_view scheme = colon == std::string_view::npos ? "" : url.substr(0, colon);
+  std::string full(url);
+  if (bare_file && scheme.find('/') != std::string_view::npos) scheme = "";
+  if (bare_file && scheme.empty()) {
+    scheme = "sqlite";
+    full = "sqlite:" + full;
+  }
+  if (scheme == "postgres") scheme = "postgresql";
+  std::vector<std::string> examples;
+  for (const StoreKind& kind : kinds) {
+    if (kind.scheme == scheme) return kind.open(full, options);
+    examples.push_back(kind.example);
+  }
+  return fail(Code::invalid, "'{}' is no store; the kinds are {}", one_line(shown_url(url)),
+              join(examples, " and "));
+}
+
+std::string shown_url(std::string_view url) {
+  // scheme://user:password@host/…; also ?password=…, as libpq takes it.
+  std::string shown(url);
+  if (const std::size_t begin = shown.find("://"); begin != std::string::npos) {
+    const std::size_t end = shown.find_first_of("/?", begin + 3);
+    const std::size_t at = shown.rfind('@', end == std::string::npos ? std::string::npos : end);
+    const std::size_t colon = shown.find(':', begin + 3);
+    if (at != std::string::npos && at > begin && colon != std::string::npos && colon < at)
+      shown.replace(colon + 1, at - colon - 1, "***");
+  }
+  for (std::size_t at = shown.find("password="); at != std::string::npos;
+       at = shown.find("password=", at + 9)) {
+    const std::size_t from = at + 9;
+    const std::size_t end = shown.find_first_of("& ", from);
+    shown.replace(from, (end == std::string::npos ? shown.size() : end) - from, "***");
+  }
+  return shown;
+}
+
+}  // namespace furlong::fleet
