@@ -12,6 +12,7 @@ namespace furlong::fleet {
 namespace {
 
 constexpr std::size_t most_header_bytes = 4096;
+constexpr std::size_t most_version_bytes = 64;
 constexpr JsonLimits reply_limits{.max_bytes = 8u << 20, .max_depth = 8};
 
 bool is_fingerprint(std::string_view text) {
@@ -27,8 +28,14 @@ Status read_header(std::string_view line, RecordBatch& batch, std::size_t& count
   object.text("batch", batch.id);
   object.text("machine", batch.machine);
   object.integer("records", records);
+  object.text("agent", batch.agent);
+  object.text("manifest", batch.manifest);
+  object.boolean("canary", batch.canary);
   object.require({"batch", "machine", "records"});
   FURLONG_CHECK(object.status());
+  for (const std::string* words : {&batch.agent, &batch.manifest})
+    if (words->size() > most_version_bytes || one_line(*words) != *words)
+      return fail(Code::invalid, "{}: agent, manifest: no version", where);
   if (!record::is_record_id(batch.id)) return fail(Code::invalid, "{}: batch: no UUIDv7", where);
   if (!is_fingerprint(batch.machine))
     return fail(Code::invalid, "{}: machine: 16 lower-case hexadecimal digits are wanted", where);
@@ -39,11 +46,14 @@ Status read_header(std::string_view line, RecordBatch& batch, std::size_t& count
 }  // namespace
 
 Result<std::string> print(const RecordBatch& batch) {
-  std::string body = json_line(Json{{"schema", batch_schema},
-                                    {"batch", batch.id},
-                                    {"machine", batch.machine},
-                                    {"records", batch.lines.size()}}) +
-                     "\n";
+  Json header{{"schema", batch_schema},
+              {"batch", batch.id},
+              {"machine", batch.machine},
+              {"records", batch.lines.size()}};
+  if (!batch.agent.empty()) header["agent"] = batch.agent;
+  if (!batch.manifest.empty()) header["manifest"] = batch.manifest;
+  if (batch.canary) header["canary"] = true;
+  std::string body = json_line(header) + "\n";
   for (const std::string& line : batch.lines) {
     if (line.empty() || line.find('\n') != std::string::npos)
       return fail(Code::internal, "a record of a batch must be one line");

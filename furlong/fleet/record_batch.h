@@ -30,6 +30,10 @@ struct RecordBatch {
   std::string machine;  ///< fingerprint of the machine's key
   /// Race records, one JSON object a line, as they stand in the body; not looked into here.
   std::vector<std::string> lines;
+  /// What the sender says of itself; empty: not told. A batch without records is a report of this alone.
+  std::string agent = {};     ///< version of Furlong
+  std::string manifest = {};  ///< version of the fleet manifest that it follows
+  bool canary = false;        ///< it takes new manifests before the others
   bool operator==(const RecordBatch&) const = default;
 };
 

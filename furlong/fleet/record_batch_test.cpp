@@ -38,6 +38,22 @@ TEST(RecordBatch, TheBytesAreThoseOfTheGoldenFile) {
   EXPECT_EQ(*again, example());
 }
 
+TEST(RecordBatch, AReportHasNoRecordsAndSaysWhoItIsOf) {
+  RecordBatch report = example();
+  report.lines.clear();
+  report.agent = "0.1.0";
+  report.manifest = "7";
+  report.canary = true;
+  const auto body = print(report);
+  ASSERT_TRUE(body);
+  const auto again = parse_record_batch(*body);
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(*again, report);
+  std::string bad = *body;
+  bad.replace(bad.find("0.1.0"), 5, std::string(65, 'x'));
+  EXPECT_THAT(error_of(bad), HasSubstr("agent"));
+}
+
 TEST(RecordBatch, TheSignatureIsOverTheEncodingOfDsse) {
   EXPECT_EQ(signed_bytes("a/b", "x y"), "DSSEv1 3 a/b 3 x y");
   const std::string signature = sign_body(batch_media_type, "body", key());

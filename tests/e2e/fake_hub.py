@@ -36,6 +36,7 @@ class Hub:
         self.records = {}      # id → line
         self.times = {}        # id → how often it came
         self.batches = []
+        self.reports = []      # headers of batches without records
         self.bad_signatures = 0
         self.requests = 0
         self.manifest = None   # bytes that GET /v1/manifest answers; None: 503
@@ -94,6 +95,8 @@ class Hub:
     def post(self, handler):
         body = handler.rfile.read(int(handler.headers["Content-Length"]))
         with self.lock:
+            if self.is_report(handler, body):
+                return self.answer(handler, 200, {"schema": 1, "accepted": [], "duplicate": [], "refused": []})
             self.requests += 1
             if handler.path == "/v1/enrol":
                 return self.enrol(handler, body)
@@ -119,6 +122,17 @@ class Hub:
         if word == "foreign":
             reply = {"schema": 1, "accepted": ["somebody else's"], "duplicate": [], "refused": []}
         return self.answer(handler, 200 if reply else 403, reply or b"unknown machine", cut=word == "half")
+
+    def is_report(self, handler, body):
+        """A batch without records: what a machine that is known says of itself."""
+        machine = handler.headers["Furlong-Machine"]
+        if handler.path != "/v1/records" or machine not in self.keys:
+            return False
+        head = json.loads(body.split(b"\n", 1)[0])
+        if head["records"] != 0 or not verifies(BATCH, body, handler.headers["Furlong-Signature"], self.keys[machine]):
+            return False
+        self.reports.append(head)
+        return True
 
     def enrol(self, handler, body):
         request = json.loads(body)

@@ -95,6 +95,7 @@ class RealAgent : public Agent, public WorkerSink {
   void keep_schedule(const std::stop_token& stop);
   void watch_chain(const Due& due);
   void prune_packs(const Due& due);
+  void report();
   void keep_records(const std::stop_token& stop);
   std::vector<std::string> record_slots();
   void ingest_all();
@@ -327,10 +328,21 @@ void RealAgent::begin_new_files() {
   }
 }
 
+void RealAgent::report() {
+  if (delivery_ == nullptr) return;
+  MachineReport report{.agent = with_.version, .canary = config_.manifest && config_.manifest->canary};
+  {
+    const std::scoped_lock lock(mutex_);
+    report.manifest = manifest_;
+  }
+  delivery_->tell(std::move(report));
+}
+
 void RealAgent::keep_records(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     doorbell_ = false;
     ingest_all();
+    report();
     const double wait_s = delivery_ ? delivery_->step(stop) : ingest_every_s;
     pause(std::clamp(wait_s, 0.05, ingest_every_s), stop, &doorbell_);
   }

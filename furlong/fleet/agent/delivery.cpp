@@ -20,6 +20,7 @@ constexpr double longest_wish_s = 3600;
 constexpr double idle_s = 5;
 constexpr double enrol_timeout_s = 60;
 constexpr double stall_timeout_s = 60;
+constexpr double report_every_s = 3600;
 constexpr double records_timeout_s = 1800;  // 4 MiB at 2.4 KB/s: slow, but it moves
 
 std::string enrolled_fact(const HubConfig& hub) { return "enrolled " + hub.url; }
@@ -71,6 +72,7 @@ double Delivery::step(const std::stop_token& stop) {
   retry_after_s_ = 0;
   slow_down_ = false;
   if (const Status enrolled = enrol(stop); !enrolled) return failed(enrolled.error());
+  if (const Status told = send_report(stop); !told) return failed(told.error());
   const auto sent = send_batch(stop);
   if (!sent) return failed(sent.error());
   if (!*sent) return idle_s;
@@ -150,6 +152,49 @@ void Delivery::note_enrolled() {
   state_.enrolled = known && known->substr(0, known->find(' ')) == key_.public_key.id();
 }
 
+void Delivery::tell(MachineReport report) {
+  const std::scoped_lock lock(mutex_);
+  report_ = std::move(report);
+}
+
+Status Delivery::send_report(const std::stop_token& stop) {
+  MachineReport report;
+  {
+    const std::scoped_lock lock(mutex_);
+    report = report_;
+  }
+  if (report.agent.empty() || (report == reported_ && clock_.now_ns() < next_report_ns_)) return {};
+  const RecordBatch batch{.id = record::make_record_id(clock_, random_),
+                          .machine = key_.public_key.id(),
+                          .lines = {},
+                          .agent = report.agent,
+                          .manifest = report.manifest,
+                          .canary = report.canary};
+  FURLONG_TRY(std::string body, print(batch));
+  FURLONG_TRY(const HttpResponse response,
+              post("/v1/records", batch_media_type, std::move(body), enrol_timeout_s, stop));
+  if (response.status == 401 || response.status == 403) {
+    slow_down_ = unknown_ = true;
+    return unknown_key(response);
+  }
+  // A hub that cannot read it is told again in an hour; records do not wait for that.
+  const bool refused = response.status == 400 || response.status == 413 || response.status == 422;
+  if (response.status != 200 && !refused) return fail(Code::unavailable, "{}: {}", hub_.url, brief(response));
+  if (refused)
+    note_(fmt::format("hub: {}: this machine's report was refused: {}", hub_.url, brief(response)));
+  reported_ = report;
+  next_report_ns_ = clock_.now_ns() + static_cast<std::int64_t>(report_every_s * 1e9);
+  if (!refused) succeeded();
+  return {};
+}
+
+Error Delivery::unknown_key(const HttpResponse& response) const {
+  return Error(Code::denied,
+               fmt::format("{}: {}: it does not know this machine's key ({}); enrol it with a new "
+                           "token (guide for fleet operators: when a machine is refused)",
+                           hub_.url, brief(response), key_.public_key.id()));
+}
+
 Result<bool> Delivery::send_batch(const std::stop_token& stop) {
   const auto make_id = [&] { return record::make_record_id(clock_, random_); };
   FURLONG_TRY(const auto batch,
@@ -178,10 +223,7 @@ Status Delivery::take_reply(const RecordBatch& batch, const HttpResponse& respon
     return refused_whole(batch, response);
   if (response.status == 401 || response.status == 403) {
     slow_down_ = unknown_ = true;
-    return fail(Code::denied,
-                "{}: {}: it does not know this machine's key ({}); enrol it with a new token (guide for "
-                "fleet operators: when a machine is refused)",
-                hub_.url, brief(response), key_.public_key.id());
+    return unknown_key(response);
   }
   if (response.status != 200) return fail(Code::unavailable, "{}: {}", hub_.url, brief(response));
   const auto reply = parse_batch_reply(response.body);

@@ -29,7 +29,15 @@ struct HubState {
   bool enrolled = false;  ///< it has taken this machine's key, by a token
 };
 
-/// One thread calls step(); state() may be called from any.
+/// What the hub is told of this machine besides records.
+struct MachineReport {
+  std::string agent;     ///< version
+  std::string manifest;  ///< version in use; empty: none
+  bool canary = false;
+  bool operator==(const MachineReport&) const = default;
+};
+
+/// One thread calls step(); state() and tell() may be called from any.
 class Delivery {
  public:
   using Note = std::function<void(std::string)>;
@@ -39,14 +47,18 @@ class Delivery {
   /// something to do. Nothing leaves the spool before the hub has said what it did with it.
   double step(const std::stop_token& stop);
   HubState state();
+  /// Sent when it changes, and once an hour, so that the hub sees who is there and what it follows.
+  void tell(MachineReport report);
 
  private:
   Status enrol(const std::stop_token& stop);
   Status ask_to_enrol(const std::string& token, const std::string& fact, const std::stop_token& stop);
   Result<std::string> token();
   void note_enrolled();
+  Status send_report(const std::stop_token& stop);
   Result<bool> send_batch(const std::stop_token& stop);
   Status take_reply(const RecordBatch& batch, const HttpResponse& response);
+  Error unknown_key(const HttpResponse& response) const;
   Status refused_whole(const RecordBatch& batch, const HttpResponse& response);
   Result<HttpResponse> post(std::string_view path, std::string_view media_type, std::string body,
                             double timeout_s, const std::stop_token& stop);
@@ -68,8 +80,11 @@ class Delivery {
   bool unknown_ = false;      ///< the hub did not know our key the last time: enrol again
   int timeouts_ = 0;          ///< of one batch
   std::int64_t next_enrol_ns_ = 0;
+  std::int64_t next_report_ns_ = 0;
+  MachineReport reported_;
   std::mutex mutex_;
   HubState state_;
+  MachineReport report_;
 };
 
 }  // namespace furlong::fleet

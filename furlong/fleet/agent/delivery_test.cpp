@@ -74,6 +74,55 @@ TEST_F(DeliveryTest, SignedAndGoneOnceTheHubHasIt) {
   EXPECT_EQ(http.requests.size(), 1u) << "nothing to send";
 }
 
+TEST_F(DeliveryTest, ReportsWhatItFollowsWhenThatChangesAndOnceAnHour) {
+  std::vector<RecordBatch> got;
+  http.answer = [&](const HttpRequest& request) {
+    got.push_back(*parse_record_batch(request.body));
+    return good(request);
+  };
+  delivery().step({});
+  EXPECT_EQ(got.size(), 0u) << "nothing was told";
+  delivery().tell({.agent = "0.1.0", .manifest = "6", .canary = true});
+  delivery().step({});
+  delivery().step({});
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].lines.size(), 0u);
+  EXPECT_EQ(got[0].manifest, "6");
+  EXPECT_TRUE(got[0].canary);
+  delivery().tell({.agent = "0.1.0", .manifest = "7"});
+  delivery().step({});
+  ASSERT_EQ(got.size(), 2u);
+  EXPECT_EQ(got[1].manifest, "7");
+  wait(3601);
+  delivery().step({});
+  EXPECT_EQ(got.size(), 3u);
+}
+
+TEST_F(DeliveryTest, AReportThatIsRefusedKeepsNoRecordWaiting) {
+  http.answer = [&](const HttpRequest& request) {
+    return parse_record_batch(request.body)->lines.empty() ? HttpResponse{.status = 400, .body = "a what?"}
+                                                           : good(request);
+  };
+  records(2);
+  delivery().tell({.agent = "0.1.0"});
+  delivery().step({});
+  EXPECT_EQ(pending(), 0);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], HasSubstr("a what?"));
+}
+
+TEST_F(DeliveryTest, AReportThatDoesNotArriveIsSentAgain) {
+  http.answer = [&](const HttpRequest&) { return HttpResponse{.status = 503}; };
+  delivery().tell({.agent = "0.1.0", .manifest = "7"});
+  EXPECT_GT(delivery().step({}), 0);
+  EXPECT_EQ(delivery().state().state, "retrying");
+  wait(301);
+  http.answer = [&](const HttpRequest& request) { return good(request); };
+  delivery().step({});
+  EXPECT_EQ(http.requests.size(), 2u);
+  EXPECT_EQ(delivery().state().state, "ok");
+}
+
 TEST_F(DeliveryTest, WhateverTheHubSaysNothingIsLost) {
   records(2);
   const std::vector<Result<HttpResponse>> answers{
