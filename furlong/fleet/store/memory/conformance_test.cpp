@@ -10,7 +10,7 @@ Result<OpenPlace> make_place() {
   };
 }
 
-StoreExclusions exclusions() {
+StoreExclusions excluded_cases() {
   return {{"a_reader_sees_one_moment", "calls take turns: a visitor that writes would wait for itself"},
           {"one_that_is_read_only_denies_every_write", "it has no options"},
           {"one_that_is_not_there_is_unavailable", "it is always there"}};
@@ -18,6 +18,6 @@ StoreExclusions exclusions() {
 
 }  // namespace
 
-FURLONG_STORE_CONFORMANCE_EXCLUDING(memory, make_place(), exclusions());
+FURLONG_STORE_CONFORMANCE_EXCLUDING(memory, make_place(), excluded_cases());
 
 }  // namespace furlong::fleet

@@ -424,7 +424,8 @@ Result<std::vector<RaceSummary>> MemoryStore::races(const RaceFilter& filter) {
   const auto fits = [](const std::string& wanted, const std::string& is) {
     return wanted.empty() || wanted == is;
   };
-  for (auto at = data_->races.rbegin(); at != data_->races.rend(); ++at) {
+  const std::size_t limit = std::min<std::size_t>(filter.limit, 1000);
+  for (auto at = data_->races.rbegin(); at != data_->races.rend() && page.size() < limit; ++at) {
     const auto& [id, kept] = *at;
     const DecodedRace& race = kept.race;
     if (before && id >= *before) continue;
@@ -435,7 +436,6 @@ Result<std::vector<RaceSummary>> MemoryStore::races(const RaceFilter& filter) {
       continue;
     if (race.ts_us < filter.window.from_us || race.ts_us >= filter.window.to_us) continue;
     page.push_back(summary(kept));
-    if (page.size() == std::min<std::size_t>(filter.limit, 1000)) break;
   }
   return page;
 }

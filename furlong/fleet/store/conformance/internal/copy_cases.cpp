@@ -49,11 +49,11 @@ Status machines_and_tokens_are_put_as_they_are(const MakePlace& make) {
   machine.accepted = 3, machine.duplicate = 4, machine.refused = 5;
   machine.last_refusal = "why";
   FURLONG_CHECK(store->put_machine(machine));
-  FURLONG_TRY(auto back, store->machine(machine.id));
+  FURLONG_TRY(Machine back, the_machine(*store, machine.id));
   FURLONG_WANT(back == machine, "a new one");
   machine = {.id = machine.id};
   FURLONG_CHECK(store->put_machine(machine));
-  FURLONG_TRY(back, store->machine(machine.id));
+  FURLONG_TRY(back, the_machine(*store, machine.id));
   FURLONG_WANT(back == machine, "one that was there");
   Token token = a_token(1);
   FURLONG_CHECK(store->put_token(token));
@@ -98,8 +98,8 @@ Status copied_batches_are_kept_whatever_comes_of_them(const MakePlace& make) {
   FURLONG_TRY(const StoreTotals totals, store->totals());
   FURLONG_WANT(totals.races == 1 && totals.batches == 2, "{} races, {} batches", totals.races,
                totals.batches);
-  FURLONG_TRY(const auto machine, store->machine(logs));
-  FURLONG_WANT((*machine == Machine{.id = logs, .enrolled_us = 1}), "its machine stays as it was");
+  FURLONG_TRY(const Machine machine, the_machine(*store, logs));
+  FURLONG_WANT((machine == Machine{.id = logs, .enrolled_us = 1}), "its machine stays as it was");
   FURLONG_TRY(const auto text, store->race(record_id_text(a_race(2, 0).id)));
   FURLONG_WANT(text && text->batch.refused == std::vector<std::uint32_t>{2},
                "what was refused is still told");

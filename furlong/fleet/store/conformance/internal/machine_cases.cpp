@@ -135,8 +135,8 @@ Status a_retired_machines_races_still_count(const MakePlace& make) {
   FURLONG_TRY(const auto store, open_with_importer(make));
   FURLONG_CHECK(add_one(*store, a_batch("import:logs", 1, {a_race(1, 10)})));
   FURLONG_CHECK(store->retire("import:logs"));
-  FURLONG_TRY(const auto machine, store->machine("import:logs"));
-  FURLONG_WANT(machine->state == MachineState::retired, "it is");
+  FURLONG_TRY(const Machine machine, the_machine(*store, "import:logs"));
+  FURLONG_WANT(machine.state == MachineState::retired, "it is");
   std::size_t races = 0;
   FURLONG_CHECK(store->scan(1, {}, [&](const RaceRow&) { return ++races > 0; }));
   FURLONG_WANT(races == 1, "{} races", races);
@@ -148,8 +148,8 @@ Status canaries_are_set_and_unset(const MakePlace& make) {
   FURLONG_TRY(const auto store, open_with_importer(make));
   for (const bool canary : {true, false}) {
     FURLONG_CHECK(store->set_canary("import:logs", canary));
-    FURLONG_TRY(const auto machine, store->machine("import:logs"));
-    FURLONG_WANT(machine->canary == canary, "{}", canary);
+    FURLONG_TRY(const Machine machine, the_machine(*store, "import:logs"));
+    FURLONG_WANT(machine.canary == canary, "{}", canary);
   }
   FURLONG_CHECK(expect_code(store->set_canary("import:none", true), Code::invalid, "no such machine"));
   return {};
@@ -175,8 +175,8 @@ Status texts_that_are_no_text_do_no_harm(const MakePlace& make) {
   add_refused(batch, std::string("a zero \0 and half a letter \xc3", 29));
   FURLONG_TRY(const BatchOutcome outcome, add_one(*store, batch));
   FURLONG_WANT(outcome.fates.front() == Fate::accepted, "what is sound is kept");
-  FURLONG_TRY(const auto machine, store->machine("import:logs"));
-  FURLONG_WANT(machine->last_refusal.starts_with("a zero ") && machine->refused == 1, "and told");
+  FURLONG_TRY(const Machine machine, the_machine(*store, "import:logs"));
+  FURLONG_WANT(machine.last_refusal.starts_with("a zero ") && machine.refused == 1, "and told");
   return {};
 }
 

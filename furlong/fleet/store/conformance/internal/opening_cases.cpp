@@ -54,8 +54,8 @@ Status writers_take_turns(const MakePlace& make) {
   for (const Status& end : ends) FURLONG_CHECK(end);
   FURLONG_TRY(const StoreTotals totals, store->totals());
   FURLONG_WANT(totals.races == batches * (writers + 1), "{} races", totals.races);
-  FURLONG_TRY(const auto machine, store->machine(logs));
-  FURLONG_WANT(machine->accepted == totals.races && machine->duplicate == batches * (writers - 1), "counts");
+  FURLONG_TRY(const Machine machine, the_machine(*store, logs));
+  FURLONG_WANT(machine.accepted == totals.races && machine.duplicate == batches * (writers - 1), "counts");
   FURLONG_TRY(const auto content, store_content(*store));
   FURLONG_WANT(!content.empty(), "all calls agree");
   return {};

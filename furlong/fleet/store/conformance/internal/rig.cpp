@@ -89,6 +89,12 @@ Result<BatchOutcome> add_one(Store& store, const IncomingBatch& batch) {
   return std::move(outcomes.front());
 }
 
+Result<Machine> the_machine(Store& store, std::string_view id) {
+  FURLONG_TRY(std::optional<Machine> machine, store.machine(id));
+  if (!machine) return fail(Code::mismatch, "there is no machine '{}'", id);
+  return *std::move(machine);
+}
+
 Result<std::vector<std::string>> page_ids(Store& store, const RaceFilter& filter) {
   FURLONG_TRY(const std::vector<RaceSummary> page, store.races(filter));
   std::vector<std::string> ids;

@@ -32,6 +32,8 @@ Result<std::unique_ptr<Store>> open_new(const MakePlace& make);
 /// A new store with the importer "logs" in it.
 Result<std::unique_ptr<Store>> open_with_importer(const MakePlace& make);
 Result<BatchOutcome> add_one(Store& store, const IncomingBatch& batch);
+/// `mismatch` when it is not there.
+Result<Machine> the_machine(Store& store, std::string_view id);
 /// Ids of the whole page, the newest first.
 Result<std::vector<std::string>> page_ids(Store& store, const RaceFilter& filter = {});
 /// A status that must be an error of this code.
