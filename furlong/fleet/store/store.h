@@ -203,6 +203,10 @@ class Store {
     StoredBatch batch;
   };
   virtual Result<std::optional<RaceText>> race(std::string_view id) = 0;
+  /// The lines of the races that the filter selects, as the machines signed them, the newest first; its
+  /// `limit` may be any number here. The visitor returns false to end it. This one asks for each race; a
+  /// store may do better.
+  virtual Status lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit);
   virtual Result<StoreTotals> totals() = 0;
 
   // -- copies
