@@ -1,0 +1,79 @@
+import type { ComponentChildren } from 'preact';
+import * as F from '../format';
+import type { Judgement, Tone } from '../judge';
+import { format, type Query, type View } from '../route';
+import { useNow } from '../hooks';
+
+// Of each tone a shape too, so that colour is never alone.
+const marks: Record<Tone, string> = { good: '▲', bad: '▼', even: '=', warn: '!', none: '·' };
+
+export function Mark({ tone, children, title }: { tone: Tone; children: ComponentChildren; title?: string }) {
+  return (
+    <span class={`mark ${tone}`} title={title}>
+      <span class="glyph" aria-hidden="true">{marks[tone]}</span>
+      {children}
+    </span>
+  );
+}
+
+export function Judged({ judgement }: { judgement: Judgement }) {
+  return <Mark tone={judgement.tone}>{judgement.words}</Mark>;
+}
+
+export function Tag({ children, kind = '' }: { children: ComponentChildren; kind?: string }) {
+  return <span class={`tag ${kind}`}>{children}</span>;
+}
+
+export function Link({ view, item = '', query, children, ...rest }: { view: View; item?: string; query?: Query; children: ComponentChildren; class?: string; 'aria-label'?: string; 'aria-current'?: 'page' | 'true' }) {
+  return <a href={format(view, item, query)} {...rest}>{children}</a>;
+}
+
+export function Ago({ stamp }: { stamp: string }) {
+  const now = useNow(5000);
+  if (!stamp) return <span class="muted">never</span>;
+  return <time dateTime={stamp} title={F.stamp(stamp)}>{F.ago(stamp, now)}</time>;
+}
+
+export function Gain({ pct, ci }: { pct?: number; ci?: [number, number] }) {
+  return (
+    <span class="gain">
+      <b>{F.gain(pct)}</b>
+      {ci && <span class="ci">{F.interval(ci)}</span>}
+    </span>
+  );
+}
+
+export interface Fact {
+  name: string;
+  value: ComponentChildren;
+}
+
+export function Facts({ facts }: { facts: (Fact | false | undefined | '')[] }) {
+  return (
+    <dl class="facts">
+      {facts.map((fact) => fact && (
+        <div key={fact.name}>
+          <dt>{fact.name}</dt>
+          <dd>{fact.value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export function Id({ id, view, query }: { id: string; view?: View; query?: Query }) {
+  const shown = <span class="id">{id}</span>;
+  if (!view) return shown;
+  return query ? <Link view={view} query={query}>{shown}</Link> : <Link view={view} item={id}>{shown}</Link>;
+}
+
+/** A share of a whole, as a bar beside its numbers. */
+export function Share({ part, whole, label, tone = 'accent' }: { part: number; whole: number; label: string; tone?: string }) {
+  const pct = whole > 0 ? Math.min(100, (100 * part) / whole) : 0;
+  return (
+    <svg class={`share ${tone}`} viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label={label}>
+      <rect class="rail" width="100" height="8" />
+      <rect class="fill" width={pct} height="8" />
+    </svg>
+  );
+}
