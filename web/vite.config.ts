@@ -12,5 +12,5 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: true,
   },
-  test: { environment: 'node', include: ['src/**/*.test.ts'] },
+  test: { environment: 'node', include: ['src/**/*.test.ts'], pool: 'threads', poolOptions: { threads: { singleThread: true, isolate: false } } },
 });

@@ -73,7 +73,7 @@ export function bytes(value: number | undefined): string {
     size /= 1024;
     unit += 1;
   }
-  return `${unit === 0 ? count(size) : quantity(Number(size.toPrecision(3)))} ${units[unit]}`;
+  return `${unit === 0 ? count(size) : quantity(size)} ${units[unit]}`;
 }
 
 /** The largest unit that is at least 1: "12 s", "3 min", "5 h", "4 days". */

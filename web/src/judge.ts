@@ -1,15 +1,22 @@
 // What a row or race says, in words, so that no colour has to.
 
-import type { RaceLine, Row, Variant } from './api/shapes';
+import type { Interval } from './api/check';
+import type { RaceLine } from './api/shapes';
 import { undecided } from './format';
 
-export type Tone = 'good' | 'bad' | 'even' | 'none' | 'warn';
+/** ok and fault are of states, good and bad of speeds. */
+export type Tone = 'good' | 'bad' | 'even' | 'none' | 'warn' | 'ok' | 'fault';
 export interface Judgement {
   tone: Tone;
   words: string;
 }
 
-export function ofRow(row: Pick<Row, 'variant' | 'ci' | 'gain_pct'>): Judgement {
+interface Gained {
+  gain_pct?: number;
+  ci?: Interval;
+}
+
+export function ofRow(row: Gained & { variant: string }): Judgement {
   if (!row.variant) return { tone: 'none', words: 'too few samples' };
   if (row.variant === 'base') return { tone: 'even', words: 'base stands' };
   if (undecided(row.ci)) return { tone: 'even', words: 'dead heat' };
@@ -17,7 +24,7 @@ export function ofRow(row: Pick<Row, 'variant' | 'ci' | 'gain_pct'>): Judgement 
   return (row.gain_pct ?? 0) > 0 ? { tone: 'good', words: 'faster' } : { tone: 'bad', words: 'slower' };
 }
 
-export function ofVariant(variant: Pick<Variant, 'name' | 'ci' | 'gain_pct'>): Judgement {
+export function ofVariant(variant: Gained & { name: string }): Judgement {
   if (variant.name === 'base') return { tone: 'none', words: 'the measure' };
   if (variant.gain_pct === undefined) return { tone: 'none', words: 'not timed' };
   if (undecided(variant.ci)) return { tone: 'even', words: 'dead heat with base' };

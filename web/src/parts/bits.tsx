@@ -5,7 +5,7 @@ import { format, type Query, type View } from '../route';
 import { useNow } from '../hooks';
 
 // Of each tone a shape too, so that colour is never alone.
-const marks: Record<Tone, string> = { good: '▲', bad: '▼', even: '=', warn: '!', none: '·' };
+const marks: Record<Tone, string> = { good: '▲', bad: '▼', even: '=', warn: '!', none: '·', ok: '✓', fault: '✗' };
 
 export function Mark({ tone, children, title }: { tone: Tone; children: ComponentChildren; title?: string }) {
   return (
@@ -32,6 +32,26 @@ export function Ago({ stamp }: { stamp: string }) {
   const now = useNow(5000);
   if (!stamp) return <span class="muted">never</span>;
   return <time dateTime={stamp} title={F.stamp(stamp)}>{F.ago(stamp, now)}</time>;
+}
+
+/** Two lines of a cell: what it is, and what else. */
+export function Two({ children, and }: { children: ComponentChildren; and?: ComponentChildren }) {
+  return (
+    <span class="two">
+      <span>{children}</span>
+      {and && <span class="muted">{and}</span>}
+    </span>
+  );
+}
+
+/** A card by its key; where a label covers two kinds of silicon the key ends in the hash. */
+export function CardLink({ card, query, and, current }: { card: string; query?: Query; and?: ComponentChildren; current?: boolean }) {
+  const [label = '', hash = ''] = card.split('@');
+  return (
+    <Two and={and ?? (hash && `@${hash}`)}>
+      <Link view="cards" item={card} query={query} aria-current={current ? 'true' : undefined}>{F.cardName(label)}</Link>
+    </Two>
+  );
 }
 
 export function Gain({ pct, ci }: { pct?: number; ci?: [number, number] }) {

@@ -16,9 +16,9 @@ export interface Gained {
 }
 
 function stepFor(span: number): number {
-  const rough = span / 3;
+  const rough = span / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
-  return ([1, 2, 5, 10].find((m) => m * power >= rough) ?? 10) * power;
+  return ([1, 2, 2.5, 5, 10].find((m) => m * power >= rough) ?? 10) * power;
 }
 
 /** Holds zero and every gain; intervals that reach far beyond are cut with an arrow, so that they spoil no scale. */
@@ -38,7 +38,7 @@ export function scaleOf(rows: readonly Gained[]): Scale {
   return { lo, hi, step: stepFor(hi - lo) };
 }
 
-const width = 180;
+const width = 160;
 const edge = 6;
 
 function x(scale: Scale, value: number): number {

@@ -41,7 +41,7 @@ function Rows({ card, now }: { card: shapes.Card; now: shapes.Row }) {
           { key: 'backend', title: 'Back end', cell: (r) => <>{r.backend}{r.metric && `, by ${r.metric}`}</>, sort: (r) => r.backend },
           { key: 'variant', title: 'Variant', cell: (r) => <span class="variant">{r.variant || F.dash}</span>, sort: (r) => r.variant },
           { key: 'gain', title: 'Gain', numeric: true, first: 'desc', cell: (r) => <Gain pct={r.gain_pct} ci={r.ci} />, sort: (r) => r.gain_pct },
-          { key: 'says', title: 'Says', cell: (r) => <Judged judgement={ofRow(r)} /> },
+          { key: 'says', title: 'Verdict', cell: (r) => <Judged judgement={ofRow(r)} /> },
           { key: 'choice', title: 'Choice', cell: (r) => choiceWords[r.choice] ?? r.choice, sort: (r) => r.choice },
           { key: 'races', title: 'Races', numeric: true, first: 'desc', cell: (r) => F.count(r.races), sort: (r) => r.races },
         ]}
@@ -57,8 +57,7 @@ interface Picked {
 
 function standing(row: shapes.Row, name: string) {
   if (name === row.variant) return <Tag kind="win">chosen</Tag>;
-  if (name === 'base') return <Tag>base</Tag>;
-  if (row.candidates.includes(name)) return <Tag kind="near">candidate</Tag>;
+  if (name !== 'base' && row.candidates.includes(name)) return <Tag kind="near">candidate</Tag>;
   return null;
 }
 
@@ -75,7 +74,7 @@ function Variants({ row, picked }: { row: shapes.Row; picked: Picked }) {
         { key: 'name', title: 'Variant', header: true, sort: (v) => v.name, cell: (v) => <><span class="variant">{v.name}</span> {standing(row, v.name)}</> },
         { key: 'gain', title: 'Gain', numeric: true, first: 'desc', sort: (v) => v.gain_pct, cell: (v) => <Gain pct={v.gain_pct} ci={v.ci} /> },
         { key: 'strip', title: 'Interval', className: 'strip-cell', head: <StripHead scale={scale} />, cell: (v) => <Strip scale={scale} of={v} tone={ofVariant(v).tone} hollow={v.name === 'base'} /> },
-        { key: 'says', title: 'Says', cell: (v) => <Judged judgement={ofVariant(v)} />, sort: (v) => ofVariant(v).words },
+        { key: 'says', title: 'Verdict', cell: (v) => <Judged judgement={ofVariant(v)} />, sort: (v) => ofVariant(v).words },
         { key: 'rate', title: 'Rate', numeric: true, first: 'desc', sort: (v) => v.rate, cell: (v) => F.rate(v.rate, row.unit) },
         row.variants.some((v) => v.rate_per_w !== undefined) && { key: 'watt', title: 'Per watt', numeric: true, first: 'desc', sort: (v) => v.rate_per_w, cell: (v) => F.rate(v.rate_per_w, row.unit && `${row.unit}/W`) },
         { key: 'won', title: 'Won', numeric: true, first: 'desc', sort: (v) => v.won, cell: (v) => `${F.count(v.won)} of ${F.count(v.races)}` },

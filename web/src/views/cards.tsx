@@ -2,7 +2,7 @@ import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { look, useResource } from '../hooks';
 import { choiceWords, ofRow } from '../judge';
-import { Ago, Gain, Judged, Link } from '../parts/bits';
+import { Ago, CardLink, Gain, Judged, Two } from '../parts/bits';
 import { FilterField, Filters, SelectField } from '../parts/filters';
 import { Empty, Show } from '../parts/states';
 import { scaleOf, Strip, StripHead } from '../parts/strip';
@@ -49,13 +49,12 @@ function List({ data, route }: { data: shapes.Cards } & ViewProps) {
           sort={parseSort(sort)}
           onSort={(s) => look(route, { sort: formatSort(s) })}
           columns={[
-            { key: 'card', title: 'Card', header: true, cell: (r) => <Link view="cards" item={r.card.key} query={rowQuery(r.row)}>{F.cardName(r.card.key)}</Link>, sort: (r) => r.card.key },
-            { key: 'program', title: 'Program', cell: (r) => <>{r.row.program} <span class="muted">{F.classText(r.row.class)}{r.row.metric && ` by ${r.row.metric}`}</span></>, sort: (r) => `${r.row.program} ${F.classText(r.row.class)}` },
-            { key: 'backend', title: 'Back end', cell: (r) => r.row.backend || F.dash, sort: (r) => r.row.backend },
+            { key: 'card', title: 'Card', header: true, cell: (r) => <CardLink card={r.card.key} query={rowQuery(r.row)} and={[r.row.backend, r.card.silicon?.arch, r.card.key.split('@')[1]].filter(Boolean).join(' · ')} />, sort: (r) => r.card.key },
+            { key: 'program', title: 'Program', cell: (r) => <Two and={F.classText(r.row.class)}>{r.row.program}{r.row.metric && `, by ${r.row.metric}`}</Two>, sort: (r) => `${r.row.program} ${F.classText(r.row.class)}` },
             { key: 'variant', title: 'Variant', cell: (r) => <span class="variant">{r.row.variant || F.dash}</span>, sort: (r) => r.row.variant },
             { key: 'gain', title: 'Gain', numeric: true, first: 'desc', cell: (r) => <Gain pct={r.row.gain_pct} ci={r.row.ci} />, sort: (r) => r.row.gain_pct },
             { key: 'strip', title: 'Interval', className: 'strip-cell', head: <StripHead scale={scale} />, cell: (r) => <Strip scale={scale} of={r.row} tone={ofRow(r.row).tone} hollow={r.row.variant === 'base'} /> },
-            { key: 'verdict', title: 'Says', cell: (r) => <Judged judgement={ofRow(r.row)} />, sort: (r) => ofRow(r.row).words },
+            { key: 'verdict', title: 'Verdict', cell: (r) => <Judged judgement={ofRow(r.row)} />, sort: (r) => ofRow(r.row).words },
             { key: 'rate', title: 'Rate', numeric: true, first: 'desc', cell: (r) => F.rate(r.row.rate, r.row.unit), sort: (r) => r.row.rate },
             { key: 'choice', title: 'Choice', cell: (r) => choiceWords[r.row.choice] ?? r.row.choice, sort: (r) => r.row.choice },
             { key: 'races', title: 'Races', numeric: true, first: 'desc', cell: (r) => F.count(r.row.races), sort: (r) => r.row.races },

@@ -3,7 +3,7 @@ import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { useNow, usePulse, useResource } from '../hooks';
 import { ofRow, ofVerdict } from '../judge';
-import { Ago, Gain, Judged, Link, Mark } from '../parts/bits';
+import { Ago, CardLink, Gain, Judged, Link, Mark, Two } from '../parts/bits';
 import { scaleOf, Strip, StripHead } from '../parts/strip';
 import { Empty, Show } from '../parts/states';
 import { Table } from '../parts/table';
@@ -40,7 +40,7 @@ function Tiles() {
 
 interface Concern {
   key: string;
-  tone: 'bad' | 'warn';
+  tone: 'bad' | 'fault' | 'warn';
   words: ComponentChildren;
   view: View;
   query?: Record<string, string>;
@@ -49,9 +49,9 @@ interface Concern {
 function rolloutConcerns(rollout: shapes.Rollout, now: number): Concern[] {
   const found: Concern[] = [];
   const { manifest, stop, problem } = rollout;
-  if (problem) found.push({ key: 'problem', tone: 'bad', view: 'rollout', words: `No manifest can be served: ${problem}` });
-  if (stop) found.push({ key: 'stop', tone: 'bad', view: 'rollout', words: `Stop ${stop.version} holds from manifest ${stop.from} on: machines race in full` });
-  if (manifest?.expired) found.push({ key: 'expired', tone: 'bad', view: 'rollout', words: `Manifest ${manifest.version} has expired: nothing is pinned until a newer one is published` });
+  if (problem) found.push({ key: 'problem', tone: 'fault', view: 'rollout', words: `No manifest can be served: ${problem}` });
+  if (stop) found.push({ key: 'stop', tone: 'fault', view: 'rollout', words: `Stop ${stop.version} holds from manifest ${stop.from} on: machines race in full` });
+  if (manifest?.expired) found.push({ key: 'expired', tone: 'fault', view: 'rollout', words: `Manifest ${manifest.version} has expired: nothing is pinned until a newer one is published` });
   const left = manifest && !manifest.expired ? ((F.parseStamp(manifest.expires) ?? Infinity) - now) / 86_400_000 : Infinity;
   if (manifest && left < 3) found.push({ key: 'expires', tone: 'warn', view: 'rollout', words: `Manifest ${manifest.version} expires ${F.until(manifest.expires, now)}` });
   if (rollout.canaries?.regressions) found.push({ key: 'canaries', tone: 'bad', view: 'regressions', words: `${F.counted(rollout.canaries.regressions, 'regression')} in the canaries’ races` });
@@ -80,10 +80,10 @@ function Concerns() {
       <h2 id="look">To look at</h2>
       {failed && <p class="note warn" role="status">Not all could be had: {failed.error?.message}. It is asked again by itself.</p>}
       {found.length === 0 && waiting && !failed && <p class="muted" role="status">Looking …</p>}
-      {found.length === 0 && !waiting && !failed && <p class="calm"><Mark tone="good">Nothing: no regression, nobody behind, no stop.</Mark></p>}
+      {found.length === 0 && !waiting && !failed && <p class="calm"><Mark tone="ok">Nothing: no regression, nobody behind, no stop.</Mark></p>}
       {found.length > 0 && (
         <ul class="concerns">
-          {found.sort((a, b) => Number(b.tone === 'bad') - Number(a.tone === 'bad')).map((c) => (
+          {found.sort((a, b) => Number(b.tone !== 'warn') - Number(a.tone !== 'warn')).map((c) => (
             <li key={c.key}>
               <Mark tone={c.tone}><Link view={c.view} query={c.query}>{c.words}</Link></Mark>
             </li>
@@ -111,8 +111,8 @@ function Best() {
                 rows={rows}
                 keyOf={(r) => r.id}
                 columns={[
-                  { key: 'card', title: 'Card', header: true, cell: (r) => <Link view="cards" item={r.card.key} query={rowQuery(r.row)}>{F.cardName(r.card.key)}</Link> },
-                  { key: 'program', title: 'Program', cell: (r) => <>{r.row.program} <span class="muted">{F.classText(r.row.class)}</span></> },
+                  { key: 'card', title: 'Card', header: true, cell: (r) => <CardLink card={r.card.key} query={rowQuery(r.row)} /> },
+                  { key: 'program', title: 'Program', cell: (r) => <Two and={F.classText(r.row.class)}>{r.row.program}{r.row.metric && `, by ${r.row.metric}`}</Two> },
                   { key: 'variant', title: 'Variant', cell: (r) => <span class="variant">{r.row.variant}</span> },
                   { key: 'gain', title: 'Gain over base', numeric: true, cell: (r) => <Gain pct={r.row.gain_pct} ci={r.row.ci} /> },
                   { key: 'strip', title: 'Interval', className: 'strip-cell', head: <StripHead scale={scale} />, cell: (r) => <Strip scale={scale} of={r.row} tone={ofRow(r.row).tone} /> },
@@ -143,7 +143,7 @@ function Newest() {
                 keyOf={(r) => r.id}
                 columns={[
                   { key: 'ts', title: 'When', header: true, cell: (r) => <Link view="races" item={r.id}><Ago stamp={r.ts} /></Link> },
-                  { key: 'card', title: 'Card', cell: (r) => F.cardName(r.card) },
+                  { key: 'card', title: 'Card', cell: (r) => F.cardName(r.card.split('@')[0] ?? '') },
                   { key: 'program', title: 'Program', cell: (r) => r.program },
                   { key: 'winner', title: 'Winner', cell: (r) => <span class="variant">{r.winner || F.dash}</span> },
                   { key: 'verdict', title: 'Verdict', cell: (r) => <Judged judgement={ofVerdict(r)} /> },

@@ -11,7 +11,7 @@ import { matches } from '../sort';
 import type { ViewProps } from '../app';
 import { Verdict } from './knobs';
 
-const claimTones: Record<string, Tone> = { confirmed: 'good', contradicted: 'bad', open: 'none' };
+const claimTones: Record<string, Tone> = { confirmed: 'ok', contradicted: 'fault', open: 'none' };
 
 function rateOf(r: shapes.Regime) {
   return { gain_pct: r.rate?.gain_pct, ci: r.rate?.ci };
@@ -33,7 +33,7 @@ function Regimes({ value }: { value: shapes.KnobValue }) {
           { key: 'class', title: 'Class', sort: (r) => F.classText(r.class), cell: (r) => F.classText(r.class) || F.dash },
           { key: 'gain', title: 'Over the default', numeric: true, first: 'desc', sort: (r) => r.rate?.gain_pct, cell: (r) => <Gain pct={r.rate?.gain_pct} ci={r.rate?.ci} /> },
           { key: 'strip', title: 'Interval', className: 'strip-cell', head: <StripHead scale={scale} />, cell: (r) => <Strip scale={scale} of={rateOf(r)} tone={ofVariant({ name: '', ...rateOf(r) }).tone} /> },
-          { key: 'state', title: 'Says', sort: (r) => r.rate?.state ?? '', cell: (r) => <>{r.rate?.state || 'none'}{r.rate?.disagree && <Mark tone="warn">races disagree</Mark>}</> },
+          { key: 'state', title: 'Verdict', sort: (r) => r.rate?.state ?? '', cell: (r) => <>{r.rate?.state || 'none'}{r.rate?.disagree && <Mark tone="warn">races disagree</Mark>}</> },
           { key: 'faults', title: 'Faults', className: 'prose', cell: (r) => r.faults.map((f) => `${f.variant}: ${f.exit}`).join('; ') || F.dash },
           { key: 'costs', title: 'Costs', className: 'prose', cell: (r) => costs(r) || F.dash },
           { key: 'races', title: 'Races', numeric: true, first: 'desc', sort: (r) => r.races, cell: (r) => F.count(r.races) },

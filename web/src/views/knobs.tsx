@@ -10,7 +10,7 @@ import { matches } from '../sort';
 import type { ViewProps } from '../app';
 
 const order = ['trade-off', 'bake in', 'drop', 'unproven'];
-const tones: Record<string, Tone> = { 'trade-off': 'good', 'bake in': 'warn', drop: 'warn', unproven: 'none' };
+const tones: Record<string, Tone> = { 'trade-off': 'ok', 'bake in': 'warn', drop: 'warn', unproven: 'none' };
 
 export function Verdict({ verdict }: { verdict: string }) {
   return <Mark tone={tones[verdict] ?? 'none'}>{verdict || 'none'}</Mark>;

@@ -1,7 +1,7 @@
 import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { look, useNow, useResource } from '../hooks';
-import { Ago, Id, Mark, Share, Tag } from '../parts/bits';
+import { Ago, Id, Mark, Share, Tag, Two } from '../parts/bits';
 import { FilterField, Filters, SelectField } from '../parts/filters';
 import { Empty, Show } from '../parts/states';
 import { Table } from '../parts/table';
@@ -33,7 +33,7 @@ const kinds: Record<string, { text: string; fits: (m: shapes.Machine, f: Facts) 
 function State({ machine, facts }: { machine: shapes.Machine; facts: Facts }) {
   return (
     <span class="tags">
-      {machine.state === 'retired' ? <Tag>retired</Tag> : silent(machine, facts.nowMs) ? <Mark tone="warn">silent</Mark> : <Mark tone="good">{machine.state || 'active'}</Mark>}
+      {machine.state === 'retired' ? <Tag>retired</Tag> : silent(machine, facts.nowMs) ? <Mark tone="warn">silent</Mark> : <Mark tone="ok">{machine.state || 'active'}</Mark>}
       {machine.canary && <Tag kind="near">canary</Tag>}
     </span>
   );
@@ -91,9 +91,9 @@ function List({ machines, facts, route }: { machines: shapes.Machine[]; facts: F
             { key: 'manifest', title: 'Manifest', sort: (m) => m.manifest, first: 'desc', cell: (m) => <>{m.manifest || 'none'} {facts.behind.has(m.id) && <Mark tone="warn">behind</Mark>}</> },
             { key: 'accepted', title: 'Accepted', numeric: true, first: 'desc', sort: (m) => m.accepted, cell: (m) => F.count(m.accepted) },
             { key: 'duplicate', title: 'Duplicate', numeric: true, first: 'desc', sort: (m) => m.duplicate, cell: (m) => F.count(m.duplicate) },
-            { key: 'refused', title: 'Refused', numeric: true, first: 'desc', sort: (m) => m.refused, cell: (m) => (m.refused > 0 ? <Mark tone="bad">{F.count(m.refused)}</Mark> : '0') },
+            { key: 'refused', title: 'Refused', numeric: true, first: 'desc', sort: (m) => m.refused, cell: (m) => (m.refused > 0 ? <Mark tone="fault">{F.count(m.refused)}</Mark> : '0') },
             { key: 'why', title: 'Last refusal', className: 'prose', cell: (m) => m.last_refusal || <span class="muted">{F.dash}</span> },
-            { key: 'enrolled', title: 'Enrolled', numeric: true, first: 'desc', sort: (m) => F.parseStamp(m.enrolled), cell: (m) => <>{F.shortStamp(m.enrolled).slice(0, 10)}{m.replaces && <span class="muted"> for {m.replaces}</span>}</> },
+            { key: 'enrolled', title: 'Enrolled', numeric: true, first: 'desc', sort: (m) => F.parseStamp(m.enrolled), cell: (m) => <Two and={m.replaces && `for ${m.replaces}`}>{F.shortStamp(m.enrolled).slice(0, 10)}</Two> },
           ]}
         />
       )}

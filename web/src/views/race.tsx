@@ -51,9 +51,16 @@ function raced(record: shapes.RaceRecord): Raced[] {
   return Object.entries(record.variants).map(([name, rate]) => ({ ...(record.detail[name] ?? nothing), name, rate }));
 }
 
-function how(v: Raced): string {
-  if (v.exit || v.out) return [exitWords[v.exit] ?? v.exit, v.out].filter(Boolean).join(': ');
-  return v.rate === undefined ? 'no rate, and no reason is told' : exitWords['stayed'] ?? '';
+function Ended({ v }: { v: Raced }) {
+  const words = exitWords[v.exit || 'stayed'] ?? v.exit;
+  return (
+    <span class="tags">
+      {v.exit && <Tag>{v.exit}</Tag>}
+      <span>{v.out || (v.rate === undefined && !v.exit ? 'no rate, and no reason is told' : words)}</span>
+      {v.same_code_as && <span class="muted">same code as {v.same_code_as}</span>}
+      {v.fallback && <Mark tone="warn">another kernel ran than its name says</Mark>}
+    </span>
+  );
 }
 
 function Variants({ record }: { record: shapes.RaceRecord }) {
@@ -68,11 +75,11 @@ function Variants({ record }: { record: shapes.RaceRecord }) {
       initial={{ key: 'gain', direction: 'desc' }}
       rowClass={(v) => (v.name === record.winner ? 'chosen' : '')}
       columns={[
-        { key: 'name', title: 'Variant', header: true, sort: (v) => v.name, cell: (v) => <><span class="variant">{v.name}</span> {v.name === record.winner ? <Tag kind="win">winner</Tag> : v.name === 'base' && <Tag>base</Tag>}</> },
+        { key: 'name', title: 'Variant', header: true, sort: (v) => v.name, cell: (v) => <><span class="variant">{v.name}</span> {v.name === record.winner && <Tag kind="win">winner</Tag>}</> },
         { key: 'rate', title: 'Rate', numeric: true, first: 'desc', sort: (v) => v.rate, cell: (v) => F.rate(v.rate, record.unit) },
         { key: 'gain', title: 'Gain', numeric: true, first: 'desc', sort: (v) => v.gain_pct ?? (v.name === 'base' ? 0 : undefined), cell: (v) => (v.name === 'base' ? <span class="muted">the measure</span> : <Gain pct={v.gain_pct} ci={v.ci} />) },
         { key: 'strip', title: 'Interval', className: 'strip-cell', head: <StripHead scale={scale} />, cell: (v) => <Strip scale={scale} of={v} tone={ofVariant(v).tone} /> },
-        { key: 'exit', title: 'How it ended', sort: (v) => v.exit, cell: (v) => <>{how(v)}{v.same_code_as && <span class="muted"> (same code as {v.same_code_as})</span>}{v.fallback && <Mark tone="warn">another kernel ran than its name says</Mark>}</> },
+        { key: 'exit', title: 'How it ended', sort: (v) => v.exit, className: 'long-cell', cell: (v) => <Ended v={v} /> },
         { key: 'heats', title: 'Heats', numeric: true, first: 'desc', sort: (v) => v.heats, cell: (v) => F.count(v.heats) },
         has('regs') && { key: 'regs', title: 'Registers', numeric: true, first: 'desc', sort: (v: Raced) => v.regs, cell: (v: Raced) => F.count(v.regs) },
         has('spills') && { key: 'spills', title: 'Spills', numeric: true, first: 'desc', sort: (v: Raced) => v.spills, cell: (v: Raced) => (v.spills === undefined ? F.dash : F.bytes(v.spills)) },
@@ -91,7 +98,7 @@ function Evidence({ race }: { race: shapes.OneRace }) {
     <>
       <p>
         {batch.verified
-          ? <Mark tone="good">Signature checked just now: machine {batch.machine || record.machine} signed these bytes.</Mark>
+          ? <Mark tone="ok">Signature checked just now: machine {batch.machine || record.machine} signed these bytes.</Mark>
           : <Mark tone="warn">{batch.signature ? 'The signature was not confirmed: do not trust this record before you know why.' : 'Imported: no machine signed it.'}</Mark>}
       </p>
       <Facts facts={[

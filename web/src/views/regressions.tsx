@@ -1,7 +1,7 @@
 import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { look, useResource } from '../hooks';
-import { Gain, Link, Mark } from '../parts/bits';
+import { CardLink, Gain, Two } from '../parts/bits';
 import { FilterField, Filters } from '../parts/filters';
 import { Empty, Show } from '../parts/states';
 import { scaleOf, Strip, StripHead } from '../parts/strip';
@@ -53,14 +53,14 @@ function List({ data, route }: { data: shapes.Regressions } & ViewProps) {
           sort={parseSort(sort)}
           onSort={(s) => look(route, { sort: formatSort(s) })}
           columns={[
-            { key: 'card', title: 'Card', header: true, sort: (r) => r.card, cell: (r) => <Link view="cards" item={r.card} query={{ program: r.program, class: F.classText(r.class), backend: r.backend }}>{F.cardName(r.card)}</Link> },
-            { key: 'program', title: 'Program', sort: (r) => r.program, cell: (r) => <>{r.program} <span class="muted">{F.classText(r.class)}</span></> },
+            { key: 'card', title: 'Card', header: true, sort: (r) => r.card, cell: (r) => <CardLink card={r.card} query={{ program: r.program, class: F.classText(r.class), backend: r.backend }} /> },
+            { key: 'program', title: 'Program', sort: (r) => r.program, cell: (r) => <Two and={F.classText(r.class)}>{r.program}</Two> },
             { key: 'variant', title: 'Variant', sort: (r) => r.variant, cell: (r) => <span class="variant">{r.variant}</span> },
             { key: 'change', title: 'Change', numeric: true, first: 'asc', sort: (r) => r.change_pct, cell: (r) => <Gain pct={r.change_pct} ci={r.ci} /> },
             { key: 'strip', title: 'Interval', className: 'strip-cell', head: <StripHead scale={scale} />, cell: (r) => <Strip scale={scale} of={{ gain_pct: r.change_pct, ci: r.ci }} tone="bad" /> },
-            { key: 'rates', title: 'Before and after', numeric: true, cell: (r) => `${F.quantity(r.before)} → ${F.rate(r.after, r.unit)}` },
-            { key: 'driver', title: 'Driver', sort: (r) => r.driver, cell: (r) => <>{r.driver_before && r.driver_before !== r.driver && <span class="muted">{r.driver_before} → </span>}{r.driver || F.dash} <span class="muted">{r.backend}</span></> },
-            { key: 'cause', title: 'What', sort: (r) => cause(r), cell: (r) => <Mark tone={r.all_variants ? 'warn' : 'bad'}>{cause(r)}</Mark> },
+            { key: 'rates', title: 'Rate', numeric: true, cell: (r) => <Two and={`before ${F.quantity(r.before)}`}>{F.rate(r.after, r.unit)}</Two> },
+            { key: 'driver', title: 'Driver', sort: (r) => r.driver, cell: (r) => <Two and={r.driver_before && r.driver_before !== r.driver ? `before ${r.driver_before}` : r.backend}>{r.driver || F.dash}</Two> },
+            { key: 'cause', title: 'What', sort: (r) => cause(r), className: 'prose', cell: (r) => cause(r) },
             { key: 'machines', title: 'Machines', numeric: true, first: 'desc', sort: (r) => r.machines, cell: (r) => F.count(r.machines) },
             { key: 'samples', title: 'Samples', numeric: true, first: 'desc', sort: (r) => r.samples, cell: (r) => F.count(r.samples) },
           ]}

@@ -31,7 +31,7 @@ function Served({ rollout, nowMs }: { rollout: shapes.Rollout; nowMs: number }) 
         { name: 'Channel', value: manifest.channel || F.dash },
         { name: 'Product', value: manifest.product || F.dash },
         { name: 'Issued', value: F.stamp(manifest.issued) },
-        { name: 'Expires', value: <>{F.stamp(manifest.expires)} {manifest.expired ? <Mark tone="bad">expired</Mark> : <span class="muted">{F.until(manifest.expires, nowMs)}</span>}</> },
+        { name: 'Expires', value: <>{F.stamp(manifest.expires)} {manifest.expired ? <Mark tone="fault">expired</Mark> : <span class="muted">{F.until(manifest.expires, nowMs)}</span>}</> },
       ]} />
     </section>
   );
@@ -47,7 +47,7 @@ function Canaries({ rollout }: { rollout: shapes.Rollout }) {
           {F.counted(canaries.machines, 'canary', 'canaries')} sent {F.counted(canaries.races, 'race')} under it:{' '}
           {canaries.regressions > 0
             ? <Mark tone="bad"><Link view="regressions">{F.counted(canaries.regressions, 'regression')}</Link></Mark>
-            : canaries.races > 0 ? <Mark tone="good">no regression</Mark> : <Mark tone="none">nothing to judge by yet</Mark>}
+            : canaries.races > 0 ? <Mark tone="ok">no regression</Mark> : <Mark tone="none">nothing to judge by yet</Mark>}
         </p>
       )}
     </section>
@@ -59,7 +59,7 @@ function Stragglers({ rollout }: { rollout: shapes.Rollout }) {
   return (
     <section aria-labelledby="stragglers">
       <h2 id="stragglers">Stragglers</h2>
-      {stragglers.length === 0 ? <p class="calm"><Mark tone="good">Nobody is behind.</Mark></p> : (
+      {stragglers.length === 0 ? <p class="calm"><Mark tone="ok">Nobody is behind.</Mark></p> : (
         <>
           <p>{F.counted(stragglers.length, 'machine follows', 'machines follow')} an older manifest or none. <Link view="machines" query={{ show: 'behind' }}>See them with their versions</Link></p>
           <ul class="ids">
