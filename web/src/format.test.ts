@@ -74,3 +74,10 @@ describe('words', () => {
     expect(F.undecided(undefined)).toBe(false);
   });
 });
+
+describe('shares', () => {
+  it('have a digit where it says something', () => {
+    expect(F.percent(100)).toBe('100%');
+    expect(F.percent(99.64)).toBe('99.6%');
+  });
+});

@@ -42,6 +42,11 @@ export function interval(ci: Interval | undefined): string {
   return ci === undefined ? '' : `${signed(ci[0])} to ${signed(ci[1])}%`;
 }
 
+/** Of a whole: "25%", "99.6%" */
+export function percent(value: number): string {
+  return `${Number(value.toFixed(1))}%`;
+}
+
 /** Four digits that count; very large ones as a power of ten: "118.3", "1,450", "1.45 × 10¹²". */
 export function quantity(value: number | undefined): string {
   if (value === undefined) return dash;

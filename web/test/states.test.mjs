@@ -13,7 +13,7 @@ before(async () => {
   places = await placesOf(world.url);
 });
 after(() => world?.stop());
-afterEach(() => world?.mock.set({ mode: 'ok', fleet: { ...world.mock.fleet } }));
+afterEach(() => world?.mock.set({ mode: 'ok' }));
 
 const network = [/Failed to load resource/];
 const lists = ['home', 'cards', 'races', 'machines', 'rollout', 'regressions', 'knobs'];
@@ -54,7 +54,6 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
           if (view === 'cards') await shoot(page, 'error-cards-light-1440');
         }
         await world.mock.set({ mode: 'ok' });
-        await page.getByRole('button', { name: 'Ask now' }).click();
         await page.waitForFunction(() => !document.querySelector('[data-state=error], [data-state=offline], main .note.warn'));
       }
       await close();
@@ -65,24 +64,24 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
     const { page, close } = await newPage(world, { allow: network });
     await open(world, page, '#/cards');
     await world.mock.set({ mode: 'error', only: '/v1/cards', bump: true });
-    await page.waitForSelector('[data-state=stale]', { timeout: 15_000 });
+    await page.waitForSelector('[data-state=stale]');
     assert.ok(await page.locator('tbody tr').count() > 3);
     assert.equal(await page.locator('[data-state=offline]').count(), 0);
     await shoot(page, 'stale-cards-light-1440');
     await world.mock.set({ mode: 'ok' });
-    await page.waitForFunction(() => !document.querySelector('[data-state=stale]'), undefined, { timeout: 20_000 });
+    await page.waitForFunction(() => !document.querySelector('[data-state=stale]'));
     await close();
   });
 
   it('slow: says that it waits, then that the hub is slow, then shows the figures', async () => {
-    await world.mock.set({ mode: 'slow', only: '/v1/machines', delay_ms: 7000 });
+    await world.mock.set({ mode: 'slow', only: '/v1/machines', delay_ms: 15_000 });
     const { page, complaints, close } = await newPage(world);
     await page.goto(`${world.url}/#/machines`);
     await page.waitForSelector('[data-state=loading]');
     assert.match(await page.locator('[data-state=loading]').innerText(), /Loading machines/);
-    await page.getByText(/slow to answer/).waitFor({ timeout: 7000 });
+    await page.getByText(/slow to answer/).waitFor();
     await shoot(page, 'slow-machines-light-1440');
-    await page.waitForSelector('tbody tr', { timeout: 10_000 });
+    await page.waitForSelector('tbody tr');
     assert.deepEqual(complaints, []);
     await close();
   });
@@ -92,7 +91,7 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
     await open(world, page, '#/cards');
     await page.evaluate(() => { window.kept = true; });
     await world.mock.set({ mode: 'offline' });
-    await page.waitForSelector('[data-state=offline]', { timeout: 10_000 });
+    await page.waitForSelector('[data-state=offline]');
     assert.match(await page.locator('.live').innerText(), /Lost/);
     assert.match(await page.locator('[data-state=offline]').innerText(), /does not answer/);
     assert.match(await page.locator('#said').innerText(), /does not answer/);
@@ -104,7 +103,7 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
     await page.getByRole('link', { name: 'Rollout', exact: true }).click();
     await page.waitForSelector('[data-state=error]');
     await world.mock.set({ mode: 'ok', bump: true });
-    await page.waitForFunction(() => !document.querySelector('[data-state=offline]'), undefined, { timeout: 20_000 });
+    await page.waitForFunction(() => !document.querySelector('[data-state=offline]'));
     await page.waitForSelector('#served');
     assert.match(await page.locator('#said').innerText(), /answers again/);
     assert.equal(await page.evaluate(() => window.kept), true);
@@ -116,12 +115,15 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
     await open(world, page, '#/regressions');
     const answers = [];
     page.on('response', (r) => answers.push(`${r.status()} ${new URL(r.url()).pathname}`));
-    await page.waitForTimeout(5000);
+    const until = async (...wanted) => {
+      for (let i = 0; i < 150 && !wanted.every((w) => answers.includes(w)); i += 1) await page.waitForTimeout(200);
+      assert.ok(wanted.every((w) => answers.includes(w)), answers.join(', '));
+    };
+    await until('304 /v1/summary');
     assert.deepEqual([...new Set(answers)], ['304 /v1/summary']);
     answers.length = 0;
     await world.mock.set({ bump: true });
-    await page.waitForTimeout(5000);
-    assert.ok(answers.includes('200 /v1/summary') && answers.includes('304 /v1/regressions'), answers.join(', '));
+    await until('200 /v1/summary', '304 /v1/regressions');
     await page.keyboard.press('p');
     assert.match(await page.locator('.live').innerText(), /Paused/);
     answers.length = 0;

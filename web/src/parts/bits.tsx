@@ -63,6 +63,15 @@ export function Gain({ pct, ci }: { pct?: number; ci?: [number, number] }) {
   );
 }
 
+export function Share(props: { part: number; whole: number }) {
+  return (
+    <span class="with-bar">
+      <span>{props.whole > 0 ? Math.round((100 * props.part) / props.whole) : 0}%</span>
+      <Bar {...props} />
+    </span>
+  );
+}
+
 export interface Fact {
   name: string;
   value: ComponentChildren;
@@ -87,11 +96,11 @@ export function Id({ id, view, query }: { id: string; view?: View; query?: Query
   return query ? <Link view={view} query={query}>{shown}</Link> : <Link view={view} item={id}>{shown}</Link>;
 }
 
-/** A share of a whole, as a bar beside its numbers. */
-export function Share({ part, whole, label, tone = 'accent' }: { part: number; whole: number; label: string; tone?: string }) {
+/** A share of a whole as a bar; its number stands beside it. */
+export function Bar({ part, whole }: { part: number; whole: number }) {
   const pct = whole > 0 ? Math.min(100, (100 * part) / whole) : 0;
   return (
-    <svg class={`share ${tone}`} viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label={label}>
+    <svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
       <rect class="rail" width="100" height="8" />
       <rect class="fill" width={pct} height="8" />
     </svg>

@@ -48,11 +48,11 @@ function Versions({ title, name, of }: { title: string; name: string; of: [versi
         caption={title}
         rows={of}
         keyOf={([version]) => version}
+        initial={{ key: 'machines', direction: 'desc' }}
         columns={[
           { key: 'version', title: 'Version', header: true, cell: ([version]) => version || 'none told', sort: ([version]) => version, first: 'desc' },
           { key: 'machines', title: 'Machines', numeric: true, cell: ([, n]) => F.count(n), sort: ([, n]) => n, first: 'desc' },
-          { key: 'share', title: 'Share', className: 'share-cell', cell: ([version, n]) => <Share part={n} whole={whole} label={`${version || 'none'}: ${Math.round((100 * n) / whole)}% of machines`} /> },
-          { key: 'percent', title: 'Percent', numeric: true, cell: ([, n]) => `${Math.round((100 * n) / whole)}%` },
+          { key: 'share', title: 'Share', className: 'share-cell', cell: ([, n]) => <Share part={n} whole={whole} /> },
         ]}
       />
     </section>

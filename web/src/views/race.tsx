@@ -54,10 +54,10 @@ function raced(record: shapes.RaceRecord): Raced[] {
 function Ended({ v }: { v: Raced }) {
   const words = exitWords[v.exit || 'stayed'] ?? v.exit;
   return (
-    <span class="tags">
-      {v.exit && <Tag>{v.exit}</Tag>}
-      <span>{v.out || (v.rate === undefined && !v.exit ? 'no rate, and no reason is told' : words)}</span>
-      {v.same_code_as && <span class="muted">same code as {v.same_code_as}</span>}
+    <span>
+      {v.exit && <><Tag>{v.exit}</Tag> </>}
+      {v.out || (v.rate === undefined && !v.exit ? 'no rate, and no reason is told' : words)}
+      {v.same_code_as && <span class="muted"> same code as {v.same_code_as}</span>}
       {v.fallback && <Mark tone="warn">another kernel ran than its name says</Mark>}
     </span>
   );
@@ -135,7 +135,7 @@ function Race({ race }: { race: shapes.OneRace }) {
         { name: 'Rate of base', value: F.rate(record.base_rate, record.unit) },
         record.ceiling !== undefined && { name: 'Ceiling of the card', value: F.rate(record.ceiling, record.unit) },
         record.rate_per_w ? { name: 'Per watt', value: F.rate(record.rate_per_w, record.unit && `${record.unit}/W`) } : undefined,
-        record.power_w !== undefined && { name: 'Power', value: `${F.quantity(record.power_w)} W${record.power_limit_w === undefined ? '' : ` of ${F.quantity(record.power_limit_w)} W`}${record.power_pct === undefined ? '' : ` (${F.quantity(record.power_pct)}% of default)`}` },
+        record.power_w !== undefined && { name: 'Power', value: `${F.quantity(record.power_w)} W${record.power_limit_w === undefined ? '' : ` of ${F.quantity(record.power_limit_w)} W`}${record.power_pct === undefined ? '' : ` (${F.percent(record.power_pct)} of default)`}` },
         { name: 'Heats', value: F.count(record.heats) },
         { name: 'Back end', value: record.backend || F.dash },
         record.driver && { name: 'Driver', value: record.driver },

@@ -1,7 +1,7 @@
 import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { useNow, useResource } from '../hooks';
-import { Facts, Id, Link, Mark, Share } from '../parts/bits';
+import { Bar, Facts, Id, Link, Mark, Share } from '../parts/bits';
 import { Empty, Show } from '../parts/states';
 import { Table } from '../parts/table';
 import type { ViewProps } from '../app';
@@ -24,10 +24,10 @@ function Served({ rollout, nowMs }: { rollout: shapes.Rollout; nowMs: number }) 
       <h2 id="served">Manifest {manifest.version}</h2>
       <div class="progress">
         <p class="headline"><b class="figure">{percent}%</b> <span>{F.count(on)} of {F.counted(rollout.machines, 'machine')} follow it</span></p>
-        <Share part={on} whole={rollout.machines} label={`${percent}% of machines follow manifest ${manifest.version}`} />
+        <Bar part={on} whole={rollout.machines} />
       </div>
       <Facts facts={[
-        { name: 'Offered to', value: manifest.percent === undefined ? F.dash : `${F.quantity(manifest.percent)}% of machines, and all canaries` },
+        { name: 'Offered to', value: manifest.percent === undefined ? F.dash : `${F.percent(manifest.percent)} of machines, and all canaries` },
         { name: 'Channel', value: manifest.channel || F.dash },
         { name: 'Product', value: manifest.product || F.dash },
         { name: 'Issued', value: F.stamp(manifest.issued) },
@@ -101,8 +101,7 @@ export function RolloutView(_: ViewProps) {
                     { key: 'version', title: 'Manifest', header: true, sort: (v) => v.manifest, first: 'desc', cell: (v) => <>{v.manifest || 'none'} {v.manifest === data.manifest?.version && <span class="tag win">served</span>}</> },
                     { key: 'machines', title: 'Machines', numeric: true, sort: (v) => v.machines, first: 'desc', cell: (v) => F.count(v.machines) },
                     { key: 'canaries', title: 'Canaries', numeric: true, sort: (v) => v.canaries, first: 'desc', cell: (v) => F.count(v.canaries) },
-                    { key: 'share', title: 'Share', className: 'share-cell', cell: (v) => <Share part={v.machines} whole={data.machines} label={`${v.machines} of ${data.machines} machines`} /> },
-                    { key: 'percent', title: 'Percent', numeric: true, cell: (v) => `${data.machines ? Math.round((100 * v.machines) / data.machines) : 0}%` },
+                    { key: 'share', title: 'Share', className: 'share-cell', cell: (v) => <Share part={v.machines} whole={data.machines} /> },
                   ]}
                 />
               </section>

@@ -122,8 +122,8 @@ export async function startMock({ port = 0, ...options } = {}) {
     if (mode) Object.assign(state, { mode, only, delay_ms, fleet: mode === 'empty' ? emptyFleet() : full });
     if (fleet) state.fleet = { ...state.fleet, ...fleet };
     if (bump) {
-      full.summary.change += 1;
-      full.summary.races += 1;
+      state.fleet.summary.change += 1;
+      state.fleet.summary.races += 1;
     }
     const { asked } = state;
     state.asked = [];
