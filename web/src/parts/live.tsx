@@ -37,7 +37,7 @@ export function LiveStatus() {
   const pulse = usePulse();
   const now = useTick();
   const age = pulse.heardMs === undefined ? undefined : (now - pulse.heardMs) / 1000;
-  const word = pulse.error ? 'Lost' : age === undefined ? 'Connecting' : pulse.paused ? 'Paused' : 'Live';
+  const word = pulse.error ? (pulse.error.lost ? 'Lost' : 'Failing') : age === undefined ? 'Connecting' : pulse.paused ? 'Paused' : 'Live';
   const tone = pulse.error ? 'bad' : pulse.paused || age === undefined ? 'warn' : 'good';
   return (
     <div class={`live ${tone}`}>

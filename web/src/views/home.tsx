@@ -80,7 +80,7 @@ function Concerns() {
       <h2 id="look">To look at</h2>
       {failed && <p class="note warn" role="status">Not all could be had: {failed.error?.message}. It is asked again by itself.</p>}
       {found.length === 0 && waiting && !failed && <p class="muted" role="status">Looking …</p>}
-      {found.length === 0 && !waiting && !failed && <p class="calm"><Mark tone="ok">Nothing: no regression, nobody behind, no stop.</Mark></p>}
+      {found.length === 0 && !waiting && !failed && <p class="calm">{active.length > 0 ? <Mark tone="ok">Nothing: no regression, nobody behind, no stop.</Mark> : <Mark tone="none">Nothing yet: no machine is enrolled.</Mark>}</p>}
       {found.length > 0 && (
         <ul class="concerns">
           {found.sort((a, b) => Number(b.tone !== 'warn') - Number(a.tone !== 'warn')).map((c) => (

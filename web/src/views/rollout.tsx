@@ -13,7 +13,7 @@ function Served({ rollout, nowMs }: { rollout: shapes.Rollout; nowMs: number }) 
   if (!manifest) {
     return (
       <Empty title="No manifest is served">
-        <p>{rollout.problem || 'Publish one with `furlong fleet publish` and give the hub its file. Until then every machine races in full.'}</p>
+        <p>{rollout.problem || <>Publish one with <code>furlong fleet publish</code> and give the hub its file. Until then every machine races in full.</>}</p>
       </Empty>
     );
   }
