@@ -143,8 +143,8 @@ Result<Database> Database::open(const std::filesystem::path& file, const Databas
   state->name = file.string();
   const int flags = options.read_only ? SQLITE_OPEN_READONLY
                                       : SQLITE_OPEN_READWRITE | (options.create ? SQLITE_OPEN_CREATE : 0);
-  const int result =
-      sqlite3_open_v2(state->name.c_str(), &state->handle, flags | SQLITE_OPEN_EXRESCODE, nullptr);
+  const int result = sqlite3_open_v2(state->name.c_str(), &state->handle,
+                                     flags | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX, nullptr);
   if (state->handle == nullptr)
     return fail(Code::exhausted, "{}: opening the database: not enough memory", state->name);
   if (result != SQLITE_OK) return error_of(state->handle, state->name, "opening the database");
@@ -237,7 +237,8 @@ Status Database::copy_to(const std::filesystem::path& file) {
   FURLONG_TRY(Statement copy, prepare("VACUUM INTO ?"));
   copy.bind(1, std::string_view(file.native()));
   auto done = copy.step();
-  if (!done && std::filesystem::exists(file) && done.error().code() == Code::internal)
+  std::error_code unknown;
+  if (!done && std::filesystem::exists(file, unknown) && done.error().code() == Code::internal)
     return fail(Code::invalid, "{}: {} is there already", state_->name, file.string());
   FURLONG_CHECK(done);
   return {};
