@@ -216,9 +216,11 @@ Result<FileWriter> FileWriter::open(const fs::path& path) {
     return FileWriter(std::move(state));
   }
   std::error_code error;
-  // A link stays, and what it leads to is replaced.
-  if (fs::is_symlink(path, error)) state->path = fs::weakly_canonical(path, error);
-  if (error) return system_error(path, "following the link", error.value());
+  // A link stays, and what it leads to is replaced. What is not there yet is no link, and no error.
+  if (fs::is_symlink(fs::symlink_status(path, error))) {
+    state->path = fs::weakly_canonical(path, error);
+    if (error) return system_error(path, "following the link", error.value());
+  }
   const fs::path folder = state->path.has_parent_path() ? state->path.parent_path() : fs::path(".");
   fs::create_directories(folder, error);
   if (error) return system_error(folder, "making the folder", error.value());
