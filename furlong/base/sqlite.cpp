@@ -8,8 +8,6 @@
 namespace furlong {
 namespace {
 
-constexpr int busy_timeout_ms = 10'000;
-
 Code code_of(int result) {
   switch (result & 0xFF) {  // the low byte is the primary code
     case SQLITE_BUSY:
@@ -90,17 +88,22 @@ void Statement::bind(int position, std::string_view value) {
   state_->bound(
       sqlite3_bind_text64(state_->handle, position, data, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
 }
+void Statement::bind(int position, ByteView value) {
+  static constexpr char nothing = 0;
+  const void* data = value.data() == nullptr ? static_cast<const void*>(&nothing) : value.data();
+  state_->bound(sqlite3_bind_blob64(state_->handle, position, data, value.size(), SQLITE_TRANSIENT));
+}
 void Statement::bind_null(int position) { state_->bound(sqlite3_bind_null(state_->handle, position)); }
 
 Result<bool> Statement::step() {
-  const std::string_view sql = brief(sqlite3_sql(state_->handle));
   if (state_->bind_result != SQLITE_OK)
     return fail(state_->bind_result == SQLITE_RANGE ? Code::internal : code_of(state_->bind_result),
-                "{}: binding a value of '{}': {}", state_->name, sql, sqlite3_errstr(state_->bind_result));
+                "{}: binding a value of '{}': {}", state_->name, brief(sqlite3_sql(state_->handle)),
+                sqlite3_errstr(state_->bind_result));
   const int result = sqlite3_step(state_->handle);
   if (result == SQLITE_ROW) return true;
   if (result == SQLITE_DONE) return false;
-  Error error = error_of(sqlite3_db_handle(state_->handle), state_->name, sql);
+  Error error = error_of(sqlite3_db_handle(state_->handle), state_->name, brief(sqlite3_sql(state_->handle)));
   sqlite3_reset(state_->handle);
   return error;
 }
@@ -113,10 +116,17 @@ void Statement::reset() {
 
 std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(state_->handle, column); }
 double Statement::number(int column) const { return sqlite3_column_double(state_->handle, column); }
-std::string Statement::text(int column) const {
+std::string Statement::text(int column) const { return std::string(text_view(column)); }
+std::string_view Statement::text_view(int column) const {
   const unsigned char* data = sqlite3_column_text(state_->handle, column);
   if (data == nullptr) return {};
   return {reinterpret_cast<const char*>(data),
+          static_cast<std::size_t>(sqlite3_column_bytes(state_->handle, column))};
+}
+ByteView Statement::blob(int column) const {
+  const void* data = sqlite3_column_blob(state_->handle, column);
+  if (data == nullptr) return {};
+  return {static_cast<const std::uint8_t*>(data),
           static_cast<std::size_t>(sqlite3_column_bytes(state_->handle, column))};
 }
 bool Statement::is_null(int column) const {
@@ -128,30 +138,35 @@ Database::~Database() = default;
 Database::Database(Database&&) noexcept = default;
 Database& Database::operator=(Database&&) noexcept = default;
 
-Result<Database> Database::open(const std::filesystem::path& file) {
+Result<Database> Database::open(const std::filesystem::path& file, const DatabaseOptions& options) {
   auto state = std::make_unique<State>();
   state->name = file.string();
-  const int result =
-      sqlite3_open_v2(state->name.c_str(), &state->handle,
-                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXRESCODE, nullptr);
+  const int flags = options.read_only ? SQLITE_OPEN_READONLY
+                                      : SQLITE_OPEN_READWRITE | (options.create ? SQLITE_OPEN_CREATE : 0);
+  const int result = sqlite3_open_v2(state->name.c_str(), &state->handle,
+                                     flags | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX, nullptr);
   if (state->handle == nullptr)
     return fail(Code::exhausted, "{}: opening the database: not enough memory", state->name);
   if (result != SQLITE_OK) return error_of(state->handle, state->name, "opening the database");
-  sqlite3_busy_timeout(state->handle, busy_timeout_ms);
+  sqlite3_busy_timeout(state->handle, options.busy_timeout_ms);
   Database database(std::move(state));
+  if (options.cache_kib > 0)
+    FURLONG_CHECK(database.execute(fmt::format("PRAGMA cache_size=-{}", options.cache_kib)));
+  if (options.page_bytes > 0)
+    FURLONG_CHECK(database.execute(fmt::format("PRAGMA page_size={}", options.page_bytes)));
   // Reads the header, so that a file that is no database is refused here and not at some later query.
   // WAL: readers and one writer do not wait for each other. FULL: what was committed survives a
   // power cut (WAL's default would not promise that).
   FURLONG_CHECK(database.execute("PRAGMA schema_version"));
-  if (database.state_->name != ":memory:") {
-    FURLONG_CHECK(database.use_write_ahead_log());
+  if (database.state_->name != ":memory:" && !options.read_only) {
+    FURLONG_CHECK(database.use_write_ahead_log(options.busy_timeout_ms));
     FURLONG_CHECK(database.execute("PRAGMA synchronous=FULL"));
   }
   FURLONG_CHECK(database.execute("PRAGMA foreign_keys=ON"));
   return database;
 }
 
-Status Database::use_write_ahead_log() {
+Status Database::use_write_ahead_log(int busy_timeout_ms) {
   // SQLite does not apply its busy timeout to this change, which processes that open a new file at the
   // same time all attempt.
   for (int waited_ms = 0;; waited_ms += 20) {
@@ -190,12 +205,7 @@ Status Database::migrate(const std::vector<std::string>& steps) {
   // IMMEDIATE: two processes that open a new file at once take turns, and the second finds it done.
   FURLONG_CHECK(execute("BEGIN IMMEDIATE"));
   const auto migrated = [&]() -> Status {
-    std::int64_t version = 0;
-    {
-      FURLONG_TRY(Statement query, prepare("PRAGMA user_version"));
-      FURLONG_CHECK(query.step());
-      version = query.integer(0);
-    }
+    FURLONG_TRY(const std::int64_t version, schema_version());
     const auto newest = static_cast<std::int64_t>(steps.size());
     if (version < 0)
       return fail(Code::corrupt, "{}: found schema version {}, which nobody writes: the file is damaged",
@@ -216,5 +226,24 @@ Status Database::migrate(const std::vector<std::string>& steps) {
   }
   return migrated;
 }
+
+Result<std::int64_t> Database::schema_version() {
+  FURLONG_TRY(Statement query, prepare("PRAGMA user_version"));
+  FURLONG_CHECK(query.step());
+  return query.integer(0);
+}
+
+Status Database::copy_to(const std::filesystem::path& file) {
+  FURLONG_TRY(Statement copy, prepare("VACUUM INTO ?"));
+  copy.bind(1, std::string_view(file.native()));
+  auto done = copy.step();
+  std::error_code unknown;
+  if (!done && std::filesystem::exists(file, unknown) && done.error().code() == Code::internal)
+    return fail(Code::invalid, "{}: {} is there already", state_->name, file.string());
+  FURLONG_CHECK(done);
+  return {};
+}
+
+std::string Database::version() { return sqlite3_libversion(); }
 
 }  // namespace furlong

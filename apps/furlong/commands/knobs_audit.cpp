@@ -1,5 +1,7 @@
 #include "apps/furlong/commands.h"
+#include "apps/furlong/fleet_records.h"
 #include "apps/furlong/session.h"
+#include "apps/furlong/stores.h"
 #include "furlong/audit/audit.h"
 #include "furlong/base/json.h"
 #include "furlong/base/text.h"
@@ -11,20 +13,40 @@ namespace {
 constexpr std::size_t kMostShownProblems = 10;
 constexpr std::size_t kLargestFile = 1u << 30;
 
-/// All records of all files, and what could not be read of them.
-Result<record::RecordFile> read_all(const std::vector<std::string>& files) {
+/// Those of the program that a fleet's store has.
+Status read_store(const std::string& url, const std::string& program, record::RecordFile& all) {
+  FURLONG_TRY(const auto store, fleet::open_store(store_kinds(), url, {.create = false, .read_only = true}));
+  const std::string shown = fleet::shown_url(url);
+  const fleet::ExportFilter filter{
+      .card = {}, .program = program, .machine = {}, .window = {.from_us = INT64_MIN, .to_us = INT64_MAX}};
+  const auto add = [&](std::string_view line) -> Result<bool> {
+    auto record = record::parse_record(line, shown);
+    if (record)
+      all.records.push_back(*std::move(record));
+    else
+      all.problems.push_back(record.error());
+    return true;
+  };
+  FURLONG_CHECK(fleet::export_records(*store, filter, add));
+  return {};
+}
+
+/// All records of all files and stores, and what could not be read of them.
+Result<record::RecordFile> read_all(const std::vector<std::string>& sources, const std::string& program) {
   record::RecordFile all;
-  for (const std::string& file : files) {
-    if (file.find("://") != std::string::npos)
-      return fail(
-          Code::invalid,
-          "'{}': this build reads race records from files only, not from a store's URL; give it files "
-          "that furlong race --record has written",
-          file);
-    FURLONG_TRY(auto read, as_input(record::read_records(system_files(), file, kLargestFile)));
+  for (const std::string& source : sources) {
+    if (is_store_url(source)) {
+      FURLONG_CHECK(read_store(source, program, all));
+      continue;
+    }
+    if (source.find("://") != std::string::npos)
+      return fail(Code::invalid,
+                  "'{}' is neither a file nor a store; stores are sqlite:FILE and postgresql://HOST/DATABASE",
+                  fleet::shown_url(source));
+    FURLONG_TRY(auto read, as_input(record::read_records(system_files(), source, kLargestFile)));
     if (read.records.empty() && !read.problems.empty())
       return fail(Code::invalid,
-                  "{}: no line of it is a race record (furlong race --record FILE writes them); {}", file,
+                  "{}: no line of it is a race record (furlong race --record FILE writes them); {}", source,
                   read.problems.front().text());
     std::ranges::move(read.records, std::back_inserter(all.records));
     std::ranges::move(read.problems, std::back_inserter(all.problems));
@@ -119,7 +141,7 @@ void print_json(const program::Program& program, const std::vector<Audited>& aud
 
 Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(const auto program, open(arguments));
-  FURLONG_TRY(const record::RecordFile read, read_all(arguments.positionals));
+  FURLONG_TRY(const record::RecordFile read, read_all(arguments.positionals, program->name));
   FURLONG_TRY(const auto audited, audit_editions(arguments, *program, read.records));
   tell_problems(read.problems);
   arguments.flag("--json") ? print_json(*program, audited, read.problems) : print_text(*program, audited);
@@ -152,7 +174,8 @@ CommandSpec knobs_audit_command() {
           "contradict the table or a variant of theirs was wrong (it failed its gate or its trial, or is "
           "quarantined). Missing evidence contradicts nothing.",
       .positionals = {{.name = "RECORDS",
-                       .help = "Files of race records, one JSON object a line (furlong race --record).",
+                       .help = "Files of race records, one JSON object a line (furlong race --record), and "
+                               "stores of a fleet (sqlite:FILE, postgresql://…).",
                        .many = true}},
       .options =
           {{.name = "--program",
@@ -188,6 +211,7 @@ CommandSpec knobs_audit_command() {
            {.name = "--json", .value_name = "", .help = "Everything, as JSON."}},
       .examples =
           {{"furlong knobs audit records.jsonl --program lottery", ""},
+           {"furlong knobs audit sqlite:hub.sqlite --program lottery", ""},
            {"furlong knobs audit monday.jsonl tuesday.jsonl --program my_kernel.toml --strict", ""},
            {"furlong knobs audit records.jsonl --program lottery --language cuda --min-races 1 --json", ""}},
       .run = run};

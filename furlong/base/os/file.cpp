@@ -18,6 +18,7 @@
 #include "furlong/base/os/clock.h"
 #include "furlong/base/os/internal/abandoned.h"
 #include "furlong/base/os/interrupt.h"
+#include "furlong/base/os/settle.h"
 
 namespace furlong {
 namespace {
@@ -274,6 +275,16 @@ std::string normal(const fs::path& path) {
 Files& system_files() {
   static SystemFiles files;
   return files;
+}
+
+Status settle_file(const fs::path& finished, const fs::path& path) {
+  {
+    Descriptor descriptor(open_retrying(finished, O_RDONLY));
+    if (descriptor.get() < 0) return system_error(finished, "opening", errno);
+    if (::fsync(descriptor.get()) != 0) return system_error(finished, "syncing", errno);
+  }
+  if (::rename(finished.c_str(), path.c_str()) != 0) return system_error(path, "renaming", errno);
+  return sync_folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
 Status FakeFiles::ask(std::string_view operation, const fs::path& path) {

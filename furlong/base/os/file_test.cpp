@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "furlong/base/os/internal/abandoned.h"
+#include "furlong/base/os/settle.h"
 #include "furlong/base/random.h"
 
 namespace furlong {
@@ -381,6 +382,19 @@ TEST(TemporaryFolder, StandsUnderTmpdir) {
     unsetenv("TMPDIR");
   else
     setenv("TMPDIR", kept.c_str(), 1);
+}
+
+TEST_F(RealFiles, AFinishedFileIsGivenItsName) {
+  std::ofstream(at("f.partial")) << "new";
+  std::ofstream(at("f")) << "old";
+  ASSERT_TRUE(settle_file(at("f.partial"), at("f")));
+  EXPECT_EQ(*system_files().read(at("f")), "new");
+  EXPECT_FALSE(fs::exists(at("f.partial")));
+  const Status none = settle_file(at("f.partial"), at("f"));
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code(), Code::unavailable);
+  EXPECT_THAT(none.error().text(), HasSubstr("f.partial"));
+  EXPECT_EQ(*system_files().read(at("f")), "new");
 }
 
 TEST_F(RealFiles, ALockKeepsOthersOut) {

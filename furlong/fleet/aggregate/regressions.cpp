@@ -86,12 +86,21 @@ void make_comparisons(const internal::StoreNames& names, SubjectComparisons& sub
   }
 }
 
+/// By number: whether a machine's races are asked for. Empty: those of all are.
+std::vector<bool> machines_wanted(const internal::StoreContents& contents, const RegressionOptions& options) {
+  std::vector<bool> wanted;
+  if (options.machines.empty()) return wanted;
+  for (const std::string& name : contents.names.machines)
+    wanted.push_back(std::ranges::find(options.machines, name) != options.machines.end());
+  return wanted;
+}
+
 Status scan_subject(Store& store, const internal::StoreContents& contents, const SubjectRow& subject,
-                    const Regressions& windows, SubjectComparisons& into) {
+                    const Regressions& windows, const std::vector<bool>& wanted, SubjectComparisons& into) {
   internal::ChangeReader reader(contents.known, windows.after.from_us, into.changes);
   FURLONG_CHECK(
       store.scan(subject.number, {windows.before.from_us, windows.after.to_us}, [&](const RaceRow& row) {
-        reader.add(row);
+        if (wanted.empty() || (row.machine < wanted.size() && wanted[row.machine])) reader.add(row);
         return true;
       }));
   reader.end();
@@ -207,10 +216,11 @@ Result<Regressions> find_regressions(const OpenStore& open, const RegressionOpti
   result.after.to_us = options.until_us.value_or(contents.newest_us + 1);
   result.after.from_us = result.before.to_us = result.after.to_us - width;
   result.before.from_us = result.before.to_us - width;
+  const std::vector<bool> wanted = machines_wanted(contents, options);
   std::vector<SubjectComparisons> subjects(contents.subjects.size());
   FURLONG_CHECK(internal::for_each_subject(
       open, std::move(store), subjects.size(), options.threads, [&](Store& own, std::size_t i) {
-        return scan_subject(own, contents, contents.subjects[i], result, subjects[i]);
+        return scan_subject(own, contents, contents.subjects[i], result, wanted, subjects[i]);
       }));
   for (const SubjectComparisons& subject : subjects)
     result.compared +=

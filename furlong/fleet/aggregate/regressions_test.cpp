@@ -107,6 +107,21 @@ TEST(Regressions, OnlyMachinesOfBothWindowsArePaired) {
   EXPECT_EQ(regressions.compared, 5);
 }
 
+TEST(Regressions, OfSomeMachinesAlone) {
+  // Canaries took what slows u4; the others did not.
+  Random random(7);
+  const Fleet fleet = two_windows(
+      random, {.machines = 12, .races = 20, .change_pct = [](auto&& variant, int machine, bool after) {
+                 return machine < 3 ? only_u4(variant, machine, after) : 0.0;
+               }});
+  EXPECT_TRUE(found(fleet).regressions.empty());
+  const Regressions canaries = found(fleet, {.machines = {"m00", "m01", "m02"}});
+  ASSERT_EQ(canaries.regressions.size(), 1u);
+  EXPECT_EQ(canaries.regressions[0].variant, "u4");
+  EXPECT_EQ(canaries.regressions[0].change_pct.machines, 3);
+  EXPECT_EQ(found(fleet, {.machines = {"nobody"}}).compared, 0);
+}
+
 TEST(Regressions, AMachineUnderALowerCapDidNotRegress) {
   Random random(8);
   Fleet fleet = two_windows(random, {.machines = 8, .races = 20, .change_pct = [](auto&&, int, bool after) {

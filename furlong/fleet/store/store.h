@@ -4,6 +4,7 @@
 // folder a kind of store.
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -66,6 +67,8 @@ struct IncomingBatch {
     std::string id;  ///< as the record says; may be no id at all
     /// What is to be kept of it, or why it is refused.
     Result<DecodedRace> race = fail(Code::invalid, "not judged");
+    /// Only of copies: the store that it comes from has no race of it any more (replaced, forgotten).
+    bool gone = false;
   };
   std::vector<Line> lines;  ///< one each of the body, in order
 };
@@ -177,7 +180,8 @@ class Store {
   /// leaves only the machine's counts, seen_us and what its header says. `invalid`: an unknown machine.
   /// Whether a machine is retired is for the caller to ask.
   virtual Result<std::vector<BatchOutcome>> add(std::span<const IncomingBatch> batches) = 0;
-  /// Forgets races with ts before, and batches received before; returns how many races. Not the machines.
+  /// Forgets races with ts before, and batches received before that no race needs any more; returns how many
+  /// races. Not the machines. In steps, so that intake goes on meanwhile: after an error some may be gone.
   virtual Result<std::uint64_t> prune(std::int64_t before_us) = 0;
 
   // -- aggregation
@@ -199,6 +203,10 @@ class Store {
     StoredBatch batch;
   };
   virtual Result<std::optional<RaceText>> race(std::string_view id) = 0;
+  /// The lines of the races that the filter selects, as the machines signed them, the newest first; its
+  /// `limit` may be any number here. The visitor returns false to end it. This one asks for each race; a
+  /// store may do better.
+  virtual Status lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit);
   virtual Result<StoreTotals> totals() = 0;
 
   // -- copies
@@ -208,6 +216,17 @@ class Store {
   /// Puts a machine as it is (with its counts), for copies. Replaces one of the same id.
   virtual Status put_machine(const Machine& machine) = 0;
   virtual Status put_token(const Token& token) = 0;
+  /// Which of these races are there; one each.
+  virtual Result<std::vector<bool>> have(std::span<const RecordId> ids) = 0;
+  /// Whether a batch of this machine, id and bytes is there.
+  virtual Result<bool> has_batch(const StoredBatch& batch) = 0;
+  /// Batches as they are, for copies, with the rules of add(), but: each is kept, whatever comes of its
+  /// records; its machine's counts stay as they are; one that is there already is left alone with its
+  /// records.
+  virtual Status put_batches(std::span<const IncomingBatch> batches) = 0;
+  /// A consistent copy of all of it in a new file, made while others write. false: this kind makes none, and
+  /// nothing was done. Not synced.
+  virtual Result<bool> snapshot(const std::filesystem::path& file) = 0;
 };
 
 /// A kind of store, as an app's list has it.

@@ -155,6 +155,18 @@ class MemoryStore : public Store {
     data_->tokens.insert_or_assign(token.digest, token);
     return {};
   }
+  Result<std::vector<bool>> have(std::span<const RecordId> ids) override {
+    const std::scoped_lock lock(data_->mutex);
+    std::vector<bool> there;
+    for (const RecordId& id : ids) there.push_back(data_->races.contains(id));
+    return there;
+  }
+  Result<bool> has_batch(const StoredBatch& batch) override {
+    const std::scoped_lock lock(data_->mutex);
+    return data_->batch_of.contains({batch.machine, batch.id, batch.body});
+  }
+  Status put_batches(std::span<const IncomingBatch> batches) override;
+  Result<bool> snapshot(const std::filesystem::path&) override { return false; }
 
  private:
   Status change_machine(std::string_view id, const std::function<void(Machine&)>& change) {
@@ -181,7 +193,8 @@ class MemoryStore : public Store {
   }
   bool keep(const std::string& machine, const DecodedRace& race);
   void name_all(const DecodedRace& race);
-  BatchOutcome add_one(const IncomingBatch& batch);
+  Status check_machines(std::span<const IncomingBatch> batches) const;
+  BatchOutcome add_one(const IncomingBatch& batch, bool copied);
   RaceSummary summary(const Kept& kept) const;
 
   const std::shared_ptr<MemoryData> data_;
@@ -238,7 +251,7 @@ bool MemoryStore::keep(const std::string& machine, const DecodedRace& race) {
   return true;
 }
 
-BatchOutcome MemoryStore::add_one(const IncomingBatch& batch) {
+BatchOutcome MemoryStore::add_one(const IncomingBatch& batch, bool copied) {
   Machine& machine = data_->machines.at(batch.machine);
   BatchOutcome outcome;
   StoredBatch stored{.number = data_->next_batch,
@@ -249,9 +262,13 @@ BatchOutcome MemoryStore::add_one(const IncomingBatch& batch) {
                      .received_us = batch.received_us};
   const auto known = data_->batch_of.find({batch.machine, batch.id, batch.body});
   if (known != data_->batch_of.end()) stored.number = known->second;
-  bool any = false;
+  bool any = copied;
   for (std::size_t i = 0; i < batch.lines.size(); ++i) {
     const IncomingBatch::Line& line = batch.lines[i];
+    if (line.gone) {
+      outcome.fates.push_back(Fate::duplicate);
+      continue;
+    }
     if (!line.race) {
       outcome.fates.push_back(Fate::refused);
       stored.refused.push_back(static_cast<std::uint32_t>(i));
@@ -283,13 +300,32 @@ BatchOutcome MemoryStore::add_one(const IncomingBatch& batch) {
 
 Result<std::vector<BatchOutcome>> MemoryStore::add(std::span<const IncomingBatch> batches) {
   const std::scoped_lock lock(data_->mutex);
+  FURLONG_CHECK(check_machines(batches));
+  std::vector<BatchOutcome> outcomes;
+  for (const IncomingBatch& batch : batches) outcomes.push_back(add_one(batch, false));
+  if (!batches.empty()) ++data_->change;
+  return outcomes;
+}
+
+Status MemoryStore::check_machines(std::span<const IncomingBatch> batches) const {
   for (const IncomingBatch& batch : batches)
     if (!data_->machines.contains(batch.machine))
       return fail(Code::invalid, "there is no machine '{}'", one_line(batch.machine.substr(0, 60)));
-  std::vector<BatchOutcome> outcomes;
-  for (const IncomingBatch& batch : batches) outcomes.push_back(add_one(batch));
+  return {};
+}
+
+Status MemoryStore::put_batches(std::span<const IncomingBatch> batches) {
+  const std::scoped_lock lock(data_->mutex);
+  FURLONG_CHECK(check_machines(batches));
+  for (const IncomingBatch& batch : batches) {
+    if (data_->batch_of.contains({batch.machine, batch.id, batch.body})) continue;
+    Machine& machine = data_->machines.at(batch.machine);
+    const Machine before = machine;
+    add_one(batch, true);
+    machine = before;
+  }
   if (!batches.empty()) ++data_->change;
-  return outcomes;
+  return {};
 }
 
 Result<std::uint64_t> MemoryStore::prune(std::int64_t before_us) {
@@ -388,7 +424,8 @@ Result<std::vector<RaceSummary>> MemoryStore::races(const RaceFilter& filter) {
   const auto fits = [](const std::string& wanted, const std::string& is) {
     return wanted.empty() || wanted == is;
   };
-  for (auto at = data_->races.rbegin(); at != data_->races.rend(); ++at) {
+  const std::size_t limit = std::min<std::size_t>(filter.limit, 1000);
+  for (auto at = data_->races.rbegin(); at != data_->races.rend() && page.size() < limit; ++at) {
     const auto& [id, kept] = *at;
     const DecodedRace& race = kept.race;
     if (before && id >= *before) continue;
@@ -399,7 +436,6 @@ Result<std::vector<RaceSummary>> MemoryStore::races(const RaceFilter& filter) {
       continue;
     if (race.ts_us < filter.window.from_us || race.ts_us >= filter.window.to_us) continue;
     page.push_back(summary(kept));
-    if (page.size() == std::min<std::size_t>(filter.limit, 1000)) break;
   }
   return page;
 }

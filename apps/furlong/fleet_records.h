@@ -1,0 +1,48 @@
+#pragma once
+// What the commands share that read and write a fleet's records: the store's URL, filters, progress.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/furlong/command.h"
+#include "furlong/fleet/exchange/importer.h"
+#include "furlong/fleet/store/store.h"
+
+namespace furlong::app {
+
+OptionSpec store_option(std::string help);
+/// The store that --store names. `invalid` without the option.
+Result<std::unique_ptr<fleet::Store>> open_store(const Arguments& arguments,
+                                                 const fleet::StoreKind::Options& options);
+/// Whether a positional is a store's URL rather than a file's name: "sqlite:…", "postgresql://…".
+bool is_store_url(std::string_view text);
+
+/// --card, --program, --machine, --since, --until.
+std::vector<OptionSpec> filter_options();
+Result<fleet::ExportFilter> export_filter(const Arguments& arguments);
+
+/// One line on a terminal's standard error that is drawn anew a few times a second; nothing elsewhere. The
+/// destructor clears it.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool quiet = false);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  /// `share`: 0 to 1; negative: not known.
+  void show(const std::string& text, double share);
+  /// Before something else is written to standard error.
+  void clear();
+
+ private:
+  bool on_ = false, drawn_ = false;
+  std::int64_t next_ns_ = 0, begin_ns_ = 0;
+};
+
+/// "12 345 records".
+std::string count_text(std::uint64_t count, std::string_view what);
+
+}  // namespace furlong::app

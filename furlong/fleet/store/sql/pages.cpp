@@ -1,0 +1,233 @@
+// Pages of races.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "furlong/fleet/store/sql/row.h"
+#include "furlong/fleet/store/sql/sql_store.h"
+
+namespace furlong::fleet::sql {
+namespace {
+
+constexpr std::size_t most_on_page = 1000;
+constexpr std::int64_t most_walked = 20'000;  // ids that are looked at with one statement
+
+// All that a filter asks for is in the index: rows are read only for the page itself.
+constexpr std::string_view walk_ids =
+    "SELECT id, subject, machine, ts_us, label, driver, winner FROM race WHERE id<?1 ORDER BY id DESC LIMIT "
+    "?2";
+constexpr std::string_view read_row =
+    "SELECT slot, source, epoch, batch, data FROM race WHERE subject=?1 AND machine=?2 AND ts_us=?3 AND "
+    "id=?4";
+constexpr std::string_view find_machine = "SELECT number FROM machine WHERE id=?1";
+constexpr std::string_view name_machine = "SELECT id FROM machine WHERE number=?1";
+constexpr std::string_view name_word = "SELECT text FROM word WHERE number=?1";
+constexpr std::string_view find_received = "SELECT received_us FROM batch WHERE number=?1";
+
+/// A race that may be on the page.
+struct Found {
+  RaceRow row;
+  SubjectNumber subject = 0;
+  std::int64_t batch = 0;
+};
+
+/// RaceFilter in the store's numbers; 0: any.
+struct Wanted {
+  std::set<SubjectNumber> subjects;  ///< empty: any
+  MachineNumber machine = 0;
+  WordNumber label = 0, driver = 0, variant = 0;
+  Window window;
+};
+
+bool fits(std::string_view wanted, std::string_view is) { return wanted.empty() || wanted == is; }
+
+}  // namespace
+
+/// Reads one page, within a transaction.
+class PageReader {
+ public:
+  PageReader(Connection& connection, Names& names, std::span<const SubjectRow> subjects)
+      : connection_(connection), names_(names) {
+    for (const SubjectRow& row : subjects) subjects_.emplace(row.number, &row.subject);
+  }
+
+  Result<std::vector<RaceSummary>> read(const RaceFilter& filter, const std::optional<RecordId>& before);
+
+ private:
+  /// false: nothing can fit.
+  Result<bool> translate(const RaceFilter& filter);
+  /// Appends what fits of the next `count` ids below `below`, which it moves; false: there are no more.
+  Result<bool> walk(std::string& below, std::int64_t count, std::vector<Found>& found);
+  Status read_rows(std::span<Found> found);
+  Result<std::vector<RaceSummary>> name_all(std::span<const Found> found);
+  Status name_numbers(std::string_view statement, std::map<std::uint32_t, std::string>& names);
+
+  Connection& connection_;
+  Names& names_;
+  std::map<SubjectNumber, const Subject*> subjects_;
+  Wanted wanted_;
+};
+
+Result<bool> PageReader::translate(const RaceFilter& filter) {
+  wanted_.window = filter.window;
+  if (!filter.machine.empty()) {
+    FURLONG_CHECK(connection_.once(find_machine, {std::string_view(filter.machine)},
+                                   [&](std::size_t, const Row& row) -> Result<bool> {
+                                     wanted_.machine = static_cast<MachineNumber>(row.integer(0));
+                                     return true;
+                                   }));
+    if (wanted_.machine == 0) return false;
+  }
+  for (const auto& [text, number] :
+       {std::pair(&filter.label, &wanted_.label), std::pair(&filter.driver, &wanted_.driver),
+        std::pair(&filter.variant, &wanted_.variant)}) {
+    if (text->empty()) continue;
+    FURLONG_TRY(const std::optional<WordNumber> known, names_.find(*text));
+    if (!known) return false;
+    *number = *known;
+  }
+  if (filter.silicon.empty() && filter.program.empty() && filter.backend.empty()) return true;
+  for (const auto& [number, subject] : subjects_)
+    if (fits(filter.silicon, subject->silicon) && fits(filter.program, subject->program) &&
+        fits(filter.backend, subject->backend))
+      wanted_.subjects.insert(number);
+  return !wanted_.subjects.empty();
+}
+
+Result<bool> PageReader::walk(std::string& below, std::int64_t count, std::vector<Found>& found) {
+  std::int64_t walked = 0;
+  std::string last;
+  const auto is = [](std::uint32_t wanted, std::uint32_t number) { return wanted == 0 || wanted == number; };
+  const auto take = [&](std::size_t, const Row& row) -> Result<bool> {
+    ++walked;
+    const ByteView id = row.blob(0);
+    last = as_text(id);
+    const auto subject = static_cast<SubjectNumber>(row.integer(1));
+    const auto machine = static_cast<MachineNumber>(row.integer(2));
+    const std::int64_t ts_us = row.integer(3);
+    if (!is(wanted_.machine, machine) || ts_us < wanted_.window.from_us || ts_us >= wanted_.window.to_us ||
+        (!wanted_.subjects.empty() && !wanted_.subjects.contains(subject)))
+      return true;
+    Found one{.subject = subject};
+    one.row.machine = machine;
+    one.row.ts_us = ts_us;
+    one.row.label = static_cast<WordNumber>(row.integer(4));
+    one.row.driver = static_cast<WordNumber>(row.integer(5));
+    one.row.winner = static_cast<WordNumber>(row.integer(6));
+    if (!is(wanted_.label, one.row.label) || !is(wanted_.driver, one.row.driver) ||
+        !is(wanted_.variant, one.row.winner))
+      return true;
+    if (id.size() != one.row.id.size()) return fail(Code::corrupt, "an id of {} bytes", id.size());
+    std::ranges::copy(id, one.row.id.begin());
+    found.push_back(one);
+    return true;
+  };
+  FURLONG_CHECK(connection_.once(walk_ids, {as_bytes(below), count}, take));
+  if (walked > 0) below = last;
+  return walked == count;
+}
+
+Status PageReader::read_rows(std::span<Found> found) {
+  std::vector<Value> keys;
+  for (const Found& one : found)
+    keys.insert(keys.end(), {Value(std::int64_t{one.subject}), Value(std::int64_t{one.row.machine}),
+                             Value(one.row.ts_us), Value(ByteView(one.row.id))});
+  return connection_.run(read_row, keys, 4, [&](std::size_t index, const Row& row) -> Result<bool> {
+    Found& one = found[index];
+    one.row.slot = static_cast<WordNumber>(row.integer(0));
+    one.row.source = static_cast<WordNumber>(row.integer(1));
+    FURLONG_CHECK(unpack_epoch(row.blob(2), one.row));
+    one.batch = row.integer(3);
+    if (Status unpacked = unpack_head(as_text(row.blob(4)), one.row); !unpacked)
+      return fail(Code::corrupt, "race {}: {}", record_id_text(one.row.id), unpacked.error().text());
+    return true;
+  });
+}
+
+Status PageReader::name_numbers(std::string_view statement, std::map<std::uint32_t, std::string>& names) {
+  std::vector<Value> numbers;
+  for (const auto& [number, name] : names) numbers.emplace_back(std::int64_t{number});
+  return connection_.run(statement, numbers, 1, [&](std::size_t index, const Row& row) -> Result<bool> {
+    names[static_cast<std::uint32_t>(std::get<std::int64_t>(numbers[index]))] = row.text(0);
+    return true;
+  });
+}
+
+Result<std::vector<RaceSummary>> PageReader::name_all(std::span<const Found> found) {
+  std::map<std::uint32_t, std::string> words, machines;
+  std::vector<Value> batches;
+  for (const Found& one : found) {
+    for (const WordNumber word :
+         {one.row.slot, one.row.label, one.row.driver, one.row.source, one.row.winner})
+      if (word != 0) words[word];
+    machines[one.row.machine];
+    batches.emplace_back(one.batch);
+  }
+  FURLONG_CHECK(name_numbers(name_word, words));
+  FURLONG_CHECK(name_numbers(name_machine, machines));
+  words[0];
+  std::vector<RaceSummary> page;
+  for (const Found& one : found) {
+    const auto subject = subjects_.find(one.subject);
+    if (subject == subjects_.end())
+      return fail(Code::corrupt, "race {}: there is no subject {}", record_id_text(one.row.id), one.subject);
+    RaceSummary summary{.id = record_id_text(one.row.id),
+                        .machine = machines[one.row.machine],
+                        .slot = words[one.row.slot],
+                        .label = words[one.row.label],
+                        .driver = words[one.row.driver],
+                        .epoch = epoch_text(one.row),
+                        .source = words[one.row.source],
+                        .winner = words[one.row.winner],
+                        .subject = *subject->second};
+    summary.ts_us = one.row.ts_us;
+    summary.verdict = one.row.verdict;
+    summary.pinned = one.row.pinned;
+    summary.rate = one.row.rate;
+    summary.base_rate = one.row.base_rate;
+    summary.gain_pct = one.row.gain_pct;
+    page.push_back(std::move(summary));
+  }
+  FURLONG_CHECK(
+      connection_.run(find_received, batches, 1, [&](std::size_t index, const Row& row) -> Result<bool> {
+        page[index].received_us = row.integer(0);
+        return true;
+      }));
+  return page;
+}
+
+Result<std::vector<RaceSummary>> PageReader::read(const RaceFilter& filter,
+                                                  const std::optional<RecordId>& before) {
+  const std::size_t limit = std::min(filter.limit, most_on_page);
+  FURLONG_TRY(const bool any, translate(filter));
+  if (!any || limit == 0) return std::vector<RaceSummary>();
+  // 17 bytes are above every id.
+  std::string below = before ? std::string(as_text(*before)) : std::string(17, '\xff');
+  std::vector<Found> found;
+  auto count = static_cast<std::int64_t>(limit);
+  for (bool more = true; more && found.size() < limit; count = std::min(4 * count, most_walked)) {
+    FURLONG_TRY(more, walk(below, count, found));
+  }
+  if (found.size() > limit) found.resize(limit);
+  FURLONG_CHECK(read_rows(found));
+  return name_all(found);
+}
+
+Result<std::vector<RaceSummary>> SqlStore::races(const RaceFilter& filter) {
+  std::optional<RecordId> before;
+  if (!filter.before.empty()) {
+    FURLONG_TRY(before, parse_record_id(filter.before));
+  }
+  return reading([&] { return read_page(filter, before); });
+}
+
+Result<std::vector<RaceSummary>> SqlStore::read_page(const RaceFilter& filter,
+                                                     const std::optional<RecordId>& before) {
+  FURLONG_TRY(const std::vector<SubjectRow> subjects, read_subjects());
+  PageReader reader(*connection_, names_, subjects);
+  auto page = reader.read(filter, before);
+  if (!page) return std::move(page).error().with(connection_->name());
+  return page;
+}
+
+}  // namespace furlong::fleet::sql
