@@ -16,8 +16,8 @@
 namespace furlong::fleet {
 
 struct ServerRequest {
-  std::string method;                                        ///< "GET"; any token; HEAD is answered as GET
-  std::string path;                                          ///< "/v1/races", decoded once; may have ".."
+  std::string method;  ///< "GET"; any token; HEAD: answer as GET, the server leaves the body out
+  std::string path;    ///< "/v1/races", decoded once; may have ".."
   std::vector<std::pair<std::string, std::string>> query;    ///< decoded, in order
   std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
   std::string body;                                          ///< decompressed where the client compressed it

@@ -235,6 +235,8 @@ void Connection::dispatch() {
 }
 
 void Connection::respond(ReadyReply ready) {
+  request_ = {};  // its body is not waited for by what is written
+  memory_.release();
   reply_ = std::move(ready);
   const bool whole = reader_->stage() == RequestReader::Stage::complete;
   const bool keep = keep_alive_ && whole && !reply_.close && !core_.stopping;
@@ -259,7 +261,6 @@ void Connection::on_written(bool ok, bool keep) {
   if (!ok) return close();
   reply_ = {};
   reply_head_.clear();
-  memory_.release();
   keep ? next_request() : linger();
 }
 
@@ -268,7 +269,6 @@ void Connection::on_written(bool ok, bool keep) {
 void Connection::linger() {
   if (reading_) return close();  // all that came was read
   unread_ = {};
-  request_ = {};
   enter(Phase::lingering, linger_s);
   transport_->end_writing(guarded([this] { discard(); }));
 }
