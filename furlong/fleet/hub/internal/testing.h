@@ -37,8 +37,11 @@ struct Sender {
   std::string id() const { return key.public_key.id(); }
 
   std::string record_id(std::int64_t at_us = start_us) {
-    TestClock clock;
-    clock.advance_ns((at_us - start_us) * 1000);
+    struct At : FakeClock {
+      std::int64_t us;
+      explicit At(std::int64_t at) : us(at) {}
+      std::int64_t wall_us() override { return us; }
+    } clock(at_us);
     return record::make_record_id(clock, random);
   }
   /// A whole record, as its JSON.
