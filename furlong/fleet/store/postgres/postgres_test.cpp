@@ -25,6 +25,7 @@ IncomingBatch batch_of(std::uint32_t number) {
   for (std::uint32_t i = 0; i < 10; ++i) {
     DecodedRace race;
     race.id[6] = 0x70;
+    race.id[8] = 0x80;
     race.id[14] = static_cast<std::uint8_t>(number >> 4);
     race.id[15] = static_cast<std::uint8_t>(number << 4 | i);
     race.ts_us = number;
