@@ -156,11 +156,7 @@ struct RegressionOptions {
   double threshold_pct = 1;              ///< slower by less is none
   int min_machines = 1;
   std::vector<std::string> machines;  ///< races of these alone; empty: of all
-<<<<<<< HEAD
   unsigned threads = 0;               ///< as AggregateOptions::threads
-=======
-  unsigned threads = 0;  ///< as AggregateOptions::threads
->>>>>>> main
 };
 
 /// A variant that got slower on a card, with a driver.
