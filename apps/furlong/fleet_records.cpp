@@ -91,7 +91,7 @@ void ProgressLine::clear() {
 
 std::string count_text(std::uint64_t count, std::string_view what) {
   std::string digits = fmt::format("{}", count);
-  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, " ");
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ' ');
   return fmt::format("{} {}{}", digits, what, count == 1 ? "" : "s");
 }
 
