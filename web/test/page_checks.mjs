@@ -123,9 +123,10 @@ export function sticksOut() {
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= width) return [];
   const found = [];
+  const scrolls = (e) => e.closest('.raw') || (e.closest('.table-scroll') && getComputedStyle(e.closest('.table-scroll')).overflowX !== 'visible');
   for (const e of document.querySelectorAll('body *')) {
     const box = e.getBoundingClientRect();
-    if (box.right > width + 1 && box.width > 0 && !(e.closest('.table-scroll, .raw') && getComputedStyle(e).position !== 'absolute')) found.push(`to ${Math.round(box.right)} of ${width} px: <${e.tagName.toLowerCase()} class="${e.getAttribute('class') ?? ''}">`);
+    if (box.right > width + 1 && box.width > 0 && !(scrolls(e) && getComputedStyle(e).position !== 'absolute')) found.push(`to ${Math.round(box.right)} of ${width} px: <${e.tagName.toLowerCase()} class="${e.getAttribute('class') ?? ''}">`);
   }
   return found.slice(0, 5).concat(found.length ? [] : ['the page is wider than its window']);
 }

@@ -136,16 +136,17 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
   });
 
   it('what machines say is text, never markup', async () => {
-    const evil = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>';
+    const evil = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>' + 'x'.repeat(150);
     const fleet = JSON.parse(JSON.stringify(world.mock.fleet));
     fleet.cards[0].key = evil;
     fleet.cards[0].rows.forEach((r) => Object.assign(r, { why: evil, variant: evil, set_aside: [{ machine: evil, reason: evil, why: evil, races: 1 }] }));
     fleet.machines[0] = { ...fleet.machines[0], label: evil, last_refusal: evil, seen: evil };
     fleet.races.forEach((r) => Object.assign(r, { winner: evil, driver: evil }));
     await world.mock.set({ mode: 'ok', fleet });
-    const { page, complaints, close } = await newPage(world);
+    const { page, complaints, close } = await newPage(world, { width: 360 });
     for (const hash of ['#/', '#/cards', `#/cards/${encodeURIComponent(evil)}`, '#/machines', '#/races']) {
       await open(world, page, hash);
+      assert.deepEqual(await page.evaluate(sticksOut), [], hash);
       assert.equal(await page.evaluate(() => window.hit ?? document.querySelectorAll('main img, main script').length), 0, hash);
       assert.match(await page.locator('main').innerText(), /onerror/, hash);
     }

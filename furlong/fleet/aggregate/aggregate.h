@@ -44,7 +44,8 @@ struct AggregateOptions {
   /// The tuning before: what it pins stays pinned until the evidence speaks against it, since a pinned card
   /// races seldom.
   std::optional<record::Tuning> previous;
-  unsigned threads = 0;  ///< 0: as many as there are cores, one store each
+  std::vector<std::string> unpin;  ///< cards for which `previous` pins nothing: key, label, alias or hash
+  unsigned threads = 0;            ///< 0: as many as there are cores, one store each
 };
 
 /// Of numbers that machines contributed, one each.
@@ -65,6 +66,10 @@ struct Stratum {
 struct VariantEvidence {
   std::string name;
   Estimate gain_pct;  ///< over base, in what `by` says; strata weighed as the card's machines are spread
+  /// What the choice compares: the median over all the card's voices, where those that have not raced the
+  /// variant saw no gain. Equal to gain_pct.median where all have.
+  double standing_pct = 0;
+  double standing_rate = 0;  ///< likewise of rates, or of rates per watt
   Estimate rate;
   Estimate rate_per_w;
   std::vector<Stratum> strata;              ///< by power cap
@@ -72,13 +77,15 @@ struct VariantEvidence {
   std::map<std::string, Estimate> days;     ///< gain by day, "2026-03-01"
   std::map<std::string, int> exits;         ///< "gate" → races that it left so
   int won = 0;                              ///< races
+  bool publishable = true;                  ///< the manifest takes its name
 };
 
 /// What was left out, and why.
 struct SetAside {
-  std::string machine;
-  std::string reason;  ///< "above-ceiling", "base-disagrees", "same-card", "fallback", "no-base"
-  std::string why;     ///< a sentence with the numbers
+  std::string machine;  ///< empty: of no one machine
+  /// "above-ceiling", "base-disagrees", "same-card", "fallback", "no-base", "no-power", "flood", "name"
+  std::string reason;
+  std::string why;  ///< a sentence with the numbers
   int races = 0;
 };
 
@@ -90,12 +97,19 @@ struct RowEvidence {
   Subject subject;
   std::string variant;  ///< the winner; "base" where nothing beats it; empty: none has the samples
   Choice choice = Choice::none;
-  std::string why;                        ///< the choice in a sentence, with numbers
-  std::vector<std::string> candidates;    ///< best first, base last
-  std::vector<VariantEvidence> variants;  ///< best first
-  int samples = 0, races = 0, machines = 0;
+  std::string why;                           ///< the choice in a sentence, with numbers
+  std::vector<std::string> candidates;       ///< best first, base last
+  std::vector<VariantEvidence> variants;     ///< best first
+  int samples = 0, races = 0, machines = 0;  ///< records and different races that gave gains, voices
+  int seen_pinned = 0;                       ///< records of pinned runs, which give no gains
   std::vector<SetAside> set_aside;
-  std::int64_t newest_us = 0;
+  std::int64_t newest_us = 0;  ///< of what counted; 0: nothing did
+  std::string source;          ///< that all its races name; empty: they name several
+  bool publishable = true;     ///< the manifest takes the program's name
+  /// Of the back ends, metrics and units of one program and class: the one that the tuning takes.
+  bool leads = false;
+  /// The row of the tuning before, which stays for want of new evidence.
+  std::optional<record::TuningRow> carried;
 };
 
 struct CardEvidence {
@@ -123,6 +137,8 @@ using OpenStore = std::function<Result<std::unique_ptr<Store>>()>;
 Result<Aggregate> aggregate(const OpenStore& open, const AggregateOptions& options);
 /// Of one card alone (key, label, alias or silicon hash); `invalid` names the nearest ones.
 Result<CardEvidence> explain(const OpenStore& open, std::string_view card, const AggregateOptions& options);
+/// The one of that name among the cards of an Aggregate; errors as explain().
+Result<CardEvidence> find_card(std::vector<CardEvidence> cards, std::string_view name);
 
 /// What the fleet manifest carries: of each card, program and class the row of the back end with the best
 /// median rate.
@@ -140,6 +156,7 @@ struct RegressionOptions {
   double threshold_pct = 1;              ///< slower by less is none
   int min_machines = 1;
   std::vector<std::string> machines;  ///< races of these alone; empty: of all
+  unsigned threads = 0;               ///< as AggregateOptions::threads
 };
 
 /// A variant that got slower on a card, with a driver.
@@ -150,8 +167,10 @@ struct Regression {
   std::string driver_before;  ///< the commonest before; the same: it is not the driver
   std::string variant;
   double before = 0, after = 0;  ///< median rates
-  Estimate change_pct;           ///< per machine, of its own medians; its interval lies below -threshold_pct
-  bool all_variants = false;     ///< base got slower as much: the card, not the variant
+  /// Per machine, of its own medians; its interval lies below -threshold_pct. All intervals of a report hold
+  /// together with 95%.
+  Estimate change_pct;
+  bool all_variants = false;  ///< base got slower as much: the card, not the variant
 };
 
 struct Regressions {

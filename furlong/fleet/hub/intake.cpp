@@ -185,13 +185,14 @@ Result<PublicKey> Intake::key_of(std::string_view machine, const ServerRequest& 
     return known.error();
   }
   if (!*known || !(*known)->key)
-    refusal =
-        failed_proof(request, machine, "unknown-machine",
-                     fmt::format("machine {} is not enrolled here: give its agent a new token", machine));
-  else if ((*known)->state == MachineState::retired)
     refusal = failed_proof(
-        request, machine, "retired",
-        fmt::format("machine {} is retired here: to send again it needs a new key and a new token", machine));
+        request, machine, "unknown-machine",
+        fmt::format("machine {} is not enrolled here: give its agent a token (furlong hub token)", machine));
+  else if ((*known)->state == MachineState::retired)
+    refusal = failed_proof(request, machine, "retired",
+                           fmt::format("machine {} is retired here: to send again it needs a new key and a "
+                                       "new token (furlong hub token)",
+                                       machine));
   else
     return *(*known)->key;
   return fail(Code::denied, "machine {}", machine);

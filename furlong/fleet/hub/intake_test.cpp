@@ -213,7 +213,7 @@ TEST_F(Taking, SignedByNobodyKnown) {
   Sender stranger(2);
   const ServerReply reply = fleet.send(stranger.request(stranger.body({json_line(stranger.record())})));
   EXPECT_EQ(reply.status, 403);
-  EXPECT_THAT(error_of(reply), HasSubstr("is not enrolled here: give its agent a new token"));
+  EXPECT_THAT(error_of(reply), HasSubstr("is not enrolled here: give its agent a token (furlong hub token)"));
   EXPECT_EQ(json_of(reply)["error"]["code"], "denied");
 }
 

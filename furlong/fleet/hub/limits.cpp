@@ -98,10 +98,12 @@ std::string ipv6_network(std::string_view address) {
   for (const std::string& group : split(address.substr(0, gap), ':'))
     if (!group.empty()) groups.push_back(group);
   if (gap != std::string_view::npos) {
-    // A gap is as many groups of zero as are missing; those after it count only for how many.
-    std::size_t after = 0;
-    for (const std::string& group : split(address.substr(gap + 2), ':')) after += !group.empty();
-    while (groups.size() + after < 8) groups.emplace_back("0");
+    // A gap is as many groups of zero as are missing.
+    std::vector<std::string> after;
+    for (const std::string& group : split(address.substr(gap + 2), ':'))
+      if (!group.empty()) after.push_back(group);
+    while (groups.size() + after.size() < 8) groups.emplace_back("0");
+    groups.insert(groups.end(), after.begin(), after.end());
   }
   if (groups.size() < 4) return "";
   groups.resize(4);

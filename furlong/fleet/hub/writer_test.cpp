@@ -123,13 +123,14 @@ TEST_F(Writing, StopWritesWhatWasQueued) {
   auto writer = std::make_unique<Writer>(fleet.surroundings().open_store, Writer::Options{});
   std::vector<std::thread> threads;
   std::atomic<int> good = 0;
-  for (std::uint64_t i = 0; i < 5; ++i)
-    threads.emplace_back([&, i] {
-      Sender sender(1);
-      good += writer->add(*writer->reserve(100), batch_of(sender, i)).has_value();
-    });
+  const auto send = [&](std::uint64_t number) {
+    Sender sender(1);
+    good += writer->add(*writer->reserve(100), batch_of(sender, number)).has_value();
+  };
+  threads.emplace_back(send, 0);
   gate.wait_entered();
-  while (writer->counts().places < 5 || writer->counts().queued < 4) std::this_thread::yield();
+  for (std::uint64_t i = 1; i < 5; ++i) threads.emplace_back(send, i);
+  while (writer->counts().queued < 4) std::this_thread::yield();
   gate.release();
   writer->stop();
   for (auto& thread : threads) thread.join();

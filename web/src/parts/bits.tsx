@@ -44,12 +44,17 @@ export function Two({ children, and }: { children: ComponentChildren; and?: Comp
   );
 }
 
+/** What to ask the hub for: a label may be two kinds of silicon, a hash is one. */
+export function cardItem(card: string, silicon: unknown): string {
+  return typeof silicon === 'string' && /^[0-9a-f]{16}$/.test(silicon) ? silicon : card;
+}
+
 /** A card by its key; where a label covers two kinds of silicon the key ends in the hash. */
-export function CardLink({ card, query, and, current }: { card: string; query?: Query; and?: ComponentChildren; current?: boolean }) {
+export function CardLink({ card, silicon, query, and }: { card: string; silicon?: unknown; query?: Query; and?: ComponentChildren }) {
   const [label = '', hash = ''] = card.split('@');
   return (
     <Two and={and ?? (hash && `@${hash}`)}>
-      <Link view="cards" item={card} query={query} aria-current={current ? 'true' : undefined}>{F.cardName(label)}</Link>
+      <Link view="cards" item={cardItem(card, silicon)} query={query}>{F.cardName(label)}</Link>
     </Two>
   );
 }

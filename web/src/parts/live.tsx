@@ -32,7 +32,24 @@ function useTick(): number {
   return performance.now();
 }
 
+const saidEveryMs = 30_000;
+
+/** New races are told to those who do not see them come, but not at every beat. */
+function useTellNews(): void {
+  const { say } = useServices();
+  const { summary } = usePulse();
+  const told = useRef<{ races: number; ms: number }>();
+  useEffect(() => {
+    if (!summary) return;
+    const now = performance.now();
+    if (told.current && (summary.races === told.current.races || now - told.current.ms < saidEveryMs)) return;
+    if (told.current && summary.races > told.current.races) say(`${F.counted(summary.races - told.current.races, 'new race')}, ${F.count(summary.races)} in all`);
+    told.current = { races: summary.races, ms: now };
+  }, [summary]);
+}
+
 export function LiveStatus() {
+  useTellNews();
   const { poller } = useServices();
   const pulse = usePulse();
   const now = useTick();

@@ -44,7 +44,7 @@ function useNarrow(columns: number) {
   useLayoutEffect(() => {
     const element = wrap.current;
     if (!element) return undefined;
-    const measure = () => set(element.clientWidth < (columns > 4 ? 640 : 310));
+    const measure = () => set(element.clientWidth < (columns > 3 ? 85 * columns : 310));
     measure();
     const observer = new ResizeObserver(measure);
     observer.observe(element);

@@ -162,7 +162,7 @@ function RowView({ card, row }: { card: shapes.Card; row: shapes.Row }) {
         { name: 'Rate of base', value: F.rate(row.base_rate, row.unit) },
         row.rate_per_w !== undefined && { name: 'Per watt', value: F.rate(row.rate_per_w, row.unit && `${row.unit}/W`) },
         { name: 'Samples', value: F.count(row.samples) },
-        { name: 'Races', value: <Link view="races" query={{ card: card.key, program: row.program, backend: row.backend }}>{F.count(row.races)}</Link> },
+        { name: 'Races', value: <Link view="races" query={{ ...(card.silicon?.hash ? { silicon: card.silicon.hash } : { card: card.key }), program: row.program, backend: row.backend }}>{F.count(row.races)}</Link> },
         { name: 'Machines', value: F.count(row.machines) },
         { name: 'Newest', value: <Ago stamp={row.newest} /> },
       ]} />
@@ -192,7 +192,7 @@ export function CardView({ route }: ViewProps) {
   return (
     <>
       <p class="crumb"><Link view="cards">Cards</Link></p>
-      <h1 tabIndex={-1}>{F.cardName(route.item)}</h1>
+      <h1 tabIndex={-1}>{F.cardName(card.data?.key ?? route.item)}</h1>
       <Show of={card} what="card">
         {(data) => {
           const row = findRow(data.rows, route.query);

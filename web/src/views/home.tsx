@@ -3,7 +3,7 @@ import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { useNow, usePulse, useResource } from '../hooks';
 import { ofRow, ofVerdict } from '../judge';
-import { Ago, CardLink, Gain, Judged, Link, Mark, Two } from '../parts/bits';
+import { Ago, CardLink, Gain, Judged, Link, Mark } from '../parts/bits';
 import { scaleOf, Strip, StripHead } from '../parts/strip';
 import { Empty, Show } from '../parts/states';
 import { Table } from '../parts/table';
@@ -111,8 +111,7 @@ function Best() {
                 rows={rows}
                 keyOf={(r) => r.id}
                 columns={[
-                  { key: 'card', title: 'Card', header: true, cell: (r) => <CardLink card={r.card.key} query={rowQuery(r.row)} /> },
-                  { key: 'program', title: 'Program', cell: (r) => <Two and={F.classText(r.row.class)}>{r.row.program}{r.row.metric && `, by ${r.row.metric}`}</Two> },
+                  { key: 'card', title: 'Card', header: true, cell: (r) => <CardLink card={r.card.key} query={rowQuery(r.row)} and={`${r.row.program} ${F.classText(r.row.class)}${r.row.metric && `, by ${r.row.metric}`}`} /> },
                   { key: 'variant', title: 'Variant', cell: (r) => <span class="variant">{r.row.variant}</span> },
                   { key: 'gain', title: 'Gain over base', numeric: true, cell: (r) => <Gain pct={r.row.gain_pct} ci={r.row.ci} /> },
                   { key: 'strip', title: 'Interval', className: 'strip-cell', head: <StripHead scale={scale} />, cell: (r) => <Strip scale={scale} of={r.row} tone={ofRow(r.row).tone} /> },

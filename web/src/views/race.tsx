@@ -3,7 +3,7 @@ import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { useResource, useServices } from '../hooks';
 import { exitWords, ofVariant, ofVerdict } from '../judge';
-import { Ago, Facts, Gain, Id, Judged, Link, Mark, Tag } from '../parts/bits';
+import { Ago, cardItem, Facts, Gain, Id, Judged, Link, Mark, Tag } from '../parts/bits';
 import { Show } from '../parts/states';
 import { scaleOf, Strip, StripHead } from '../parts/strip';
 import { Table } from '../parts/table';
@@ -123,7 +123,7 @@ function Race({ race }: { race: shapes.OneRace }) {
           {record.pinned && <Tag>pinned by the tuning</Tag>}
         </p>
         <p>
-          {record.program} {F.classText(record.class)} on <Link view="cards" item={record.card}>{F.cardName(record.card)}</Link>, {F.stamp(record.ts)} (<Ago stamp={record.ts} />)
+          {record.program} {F.classText(record.class)} on <Link view="cards" item={cardItem(record.card, record.silicon?.hash)}>{F.cardName(record.card)}</Link>, {F.stamp(record.ts)} (<Ago stamp={record.ts} />)
         </p>
         <p class="actions">
           <Copy what="Link" text={() => location.href}>Copy link</Copy>

@@ -67,7 +67,7 @@ export function RacesView({ route }: ViewProps) {
               keyOf={(r) => r.id}
               columns={[
                 { key: 'ts', title: 'When', header: true, first: 'desc', sort: (r) => r.ts, cell: (r) => <Two and={<Ago stamp={r.ts} />}><Link view="races" item={r.id} aria-label={`Race of ${F.stamp(r.ts)}`}><time>{F.shortStamp(r.ts)}</time></Link></Two> },
-                { key: 'card', title: 'Card', sort: (r) => r.card, cell: (r) => <CardLink card={r.card} /> },
+                { key: 'card', title: 'Card', sort: (r) => r.card, cell: (r) => <CardLink card={r.card} silicon={r.silicon} /> },
                 { key: 'program', title: 'Program', sort: (r) => `${r.program} ${F.classText(r.class)}`, cell: (r) => <Two and={F.classText(r.class)}>{r.program}</Two> },
                 { key: 'winner', title: 'Winner', sort: (r) => r.winner, cell: (r) => <span class="variant">{r.winner || F.dash}</span> },
                 { key: 'verdict', title: 'Verdict', sort: (r) => r.verdict, cell: (r) => <><Judged judgement={ofVerdict(r)} />{r.pinned && r.verdict !== 'pinned' && <span class="muted"> pinned</span>}</> },

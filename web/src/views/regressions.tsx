@@ -53,7 +53,7 @@ function List({ data, route }: { data: shapes.Regressions } & ViewProps) {
           sort={parseSort(sort)}
           onSort={(s) => look(route, { sort: formatSort(s) })}
           columns={[
-            { key: 'card', title: 'Card', header: true, sort: (r) => r.card, cell: (r) => <CardLink card={r.card} query={{ program: r.program, class: F.classText(r.class), backend: r.backend }} /> },
+            { key: 'card', title: 'Card', header: true, sort: (r) => r.card, cell: (r) => <CardLink card={r.card} silicon={r.silicon} query={{ program: r.program, class: F.classText(r.class), backend: r.backend }} /> },
             { key: 'program', title: 'Program', sort: (r) => r.program, cell: (r) => <Two and={F.classText(r.class)}>{r.program}</Two> },
             { key: 'variant', title: 'Variant', sort: (r) => r.variant, cell: (r) => <span class="variant">{r.variant}</span> },
             { key: 'change', title: 'Change', numeric: true, first: 'asc', sort: (r) => r.change_pct, cell: (r) => <Gain pct={r.change_pct} ci={r.ci} /> },

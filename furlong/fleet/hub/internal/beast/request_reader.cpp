@@ -185,8 +185,7 @@ class BeastRequestReader : public RequestReader {
       refuse(400, "the header or the trailer of a chunk is too large");
       return bytes.size();
     }
-    std::string rest(text.substr(read));
-    pending_ = std::move(rest);
+    joined ? pending_.erase(0, read) : pending_.assign(text.substr(read));
     return bytes.size();
   }
 

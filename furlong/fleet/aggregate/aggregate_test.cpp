@@ -1,0 +1,399 @@
+#include "furlong/fleet/aggregate/aggregate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "furlong/fleet/aggregate/internal/machine.h"
+#include "furlong/fleet/aggregate/internal/testing.h"
+#include "furlong/fleet/manifest/documents.h"
+
+namespace furlong::fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::Fleet;
+using ::testing::HasSubstr;
+using testing::only_row;
+using testing::the_end_us;
+using testing::variant_of;
+
+std::vector<std::string> reasons(const RowEvidence& row) {
+  std::vector<std::string> all;
+  for (const SetAside& one : row.set_aside) all.push_back(one.machine + " " + one.reason);
+  return all;
+}
+
+// ---- what counts
+
+TEST(Aggregate, AnEmptyStoreGivesAnEmptyTuning) {
+  const Aggregate aggregate = Fleet().aggregated();
+  EXPECT_TRUE(aggregate.cards.empty());
+  EXPECT_TRUE(to_tuning(aggregate).cards.empty());
+}
+
+TEST(Aggregate, OfOneEpochTheLatestCounts) {
+  Fleet fleet;
+  fleet.add({.epoch = 7, .gains = {{"u2", 50}}});
+  fleet.source = "another";  // of the same source the store itself keeps the latest alone
+  fleet.add({.epoch = 7, .gains = {{"u2", 2}}});
+  fleet.add({.epoch = 8, .gains = {{"u2", 2}}});
+  fleet.add({.slot = "second", .epoch = 8, .gains = {{"u2", 2}}});
+  const Aggregate aggregate = fleet.aggregated();
+  EXPECT_EQ(aggregate.races, 4u);
+  EXPECT_EQ(aggregate.superseded, 1u);
+  const Estimate& gain = variant_of(only_row(aggregate), "u2").gain_pct;
+  EXPECT_EQ(gain.median, 2);
+  EXPECT_EQ(gain.samples, 3);
+  EXPECT_EQ(gain.races, 2);  // the eighth epoch on two cards of one machine is one race
+  EXPECT_EQ(gain.machines, 1);
+}
+
+TEST(Aggregate, OnlyTheWindowCounts) {
+  Fleet fleet;
+  fleet.add({.ts_us = the_end_us, .gains = {{"u2", 1}}});
+  fleet.add({.ts_us = the_end_us - 1, .gains = {{"u2", 2}}});
+  fleet.add({.ts_us = the_end_us - 7 * testing::day_us, .gains = {{"u2", 3}}});
+  fleet.add({.ts_us = the_end_us - 7 * testing::day_us - 1, .gains = {{"u2", 4}}});
+  const Aggregate aggregate = fleet.aggregated();
+  EXPECT_EQ(aggregate.races, 2u);
+  EXPECT_EQ(variant_of(only_row(aggregate), "u2").gain_pct.median, 2.5);
+  EXPECT_EQ(aggregate.updated_us, the_end_us - 1);
+  // Without an end of its own the window ends just after the newest race.
+  const auto newest = furlong::fleet::aggregate(fleet.store(), {});
+  ASSERT_TRUE(newest);
+  EXPECT_EQ(newest->window.to_us, the_end_us + 1);
+  EXPECT_EQ(newest->races, 2u);
+}
+
+TEST(Aggregate, PinnedRunsGiveNoGains) {
+  Fleet fleet;
+  fleet.add(3, {.gains = {{"u2", 2}}});
+  fleet.add(5, {.gains = {{"u2", 90}}, .winner = "u2", .pinned = true});
+  const Aggregate aggregate = fleet.aggregated();
+  EXPECT_EQ(aggregate.races, 8u);
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_EQ(row.seen_pinned, 5);
+  EXPECT_EQ(row.samples, 3);
+  EXPECT_EQ(variant_of(row, "u2").gain_pct.median, 2);
+}
+
+TEST(Aggregate, FallbacksFailuresAndRacesWithoutBaseGiveNoGains) {
+  Fleet fleet;
+  fleet.add(3, {.gains = {{"u2", 2}, {"u4", 3}}});
+  DecodedRace fallback = fleet.race({.gains = {{"u2", 40}}});
+  fallback.variants[1].fallback = true;
+  fleet.add("m1", fallback);
+  DecodedRace failed = fleet.race({.gains = {{"u4", 40}, {"u2", 2}}});
+  failed.variants[2].exit = Exit::quarantined;
+  fleet.add("m1", failed);
+  DecodedRace without = fleet.race({.gains = {{"u2", 40}}});
+  without.base_rate = without.variants[0].rate = absent;
+  fleet.add("m1", without);
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_EQ(variant_of(row, "u2").gain_pct.samples, 4);
+  EXPECT_EQ(variant_of(row, "u2").gain_pct.median, 2);
+  EXPECT_EQ(variant_of(row, "u4").gain_pct.samples, 3);
+  EXPECT_EQ(variant_of(row, "u4").exits.at("quarantined"), 1);
+  EXPECT_THAT(reasons(row), ElementsAre("m1 fallback", "m1 no-base"));
+}
+
+TEST(Aggregate, EnergyIsRatePerWattWithinTheRace) {
+  Fleet fleet;
+  for (int i = 0; i < 3; ++i) {
+    DecodedRace race = fleet.race({.gains = {{"fast", 10}, {"cool", -5}}});
+    race.variants[0].power_w = 200;
+    race.variants[1].power_w = 100;  // cool: by name
+    race.variants[2].power_w = 250;
+    fleet.add("m1", race);
+  }
+  fleet.add({.gains = {{"fast", 10}}});  // without draws
+  EXPECT_EQ(only_row(fleet.aggregated()).variant, "fast");
+  const Aggregate aggregate = fleet.aggregated({.by = By::energy});
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_EQ(row.variant, "cool");
+  EXPECT_NEAR(variant_of(row, "cool").gain_pct.median, 90, 1e-4);
+  EXPECT_NEAR(variant_of(row, "fast").gain_pct.median, -12, 1e-4);
+  EXPECT_THAT(reasons(row), ElementsAre("m1 no-power"));
+  EXPECT_EQ(to_tuning(aggregate).cards[0].rows[0].by, "mhw");
+}
+
+TEST(Aggregate, GainsOfTheMetricEnergyAreTakenAsTheyAre) {
+  Fleet fleet;
+  fleet.subject.metric = "energy";
+  fleet.add(3, {.gains = {{"u2", 4}}});
+  EXPECT_EQ(variant_of(only_row(fleet.aggregated({.by = By::energy})), "u2").gain_pct.median, 4);
+}
+
+// ---- voices
+
+TEST(Aggregate, NoMachineCountsMoreThanOnce) {
+  Fleet fleet;
+  fleet.add(1000, {.machine = "loud", .gains = {{"u2", -3}, {"u4", 9}}});
+  for (const char* machine : {"a", "b"}) fleet.add(3, {.machine = machine, .gains = {{"u2", 3}, {"u4", -1}}});
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_EQ(row.variant, "u2");
+  EXPECT_EQ(variant_of(row, "u2").gain_pct.median, 3);
+  EXPECT_EQ(variant_of(row, "u4").gain_pct.median, -1);
+  EXPECT_EQ(row.machines, 3);
+}
+
+TEST(Aggregate, MachinesWithOneCardAreOneVoice) {
+  Fleet fleet;
+  for (const char* clone : {"c1", "c2", "c3", "c4"})
+    fleet.add(5, {.machine = clone, .slot = "box", .gains = {{"u2", -3}, {"u4", 9}}});
+  for (const char* machine : {"a", "b"}) fleet.add(3, {.machine = machine, .gains = {{"u2", 3}, {"u4", -1}}});
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_EQ(row.machines, 3);
+  EXPECT_EQ(row.variant, "u2");
+  EXPECT_THAT(reasons(row), ElementsAre("c2 same-card", "c3 same-card", "c4 same-card"));
+  EXPECT_THAT(row.set_aside[0].why, HasSubstr("slot box as c1 does"));
+}
+
+TEST(Aggregate, ACloneThatContradictsItsOriginalSilencesOnlyIt) {
+  Fleet fleet;
+  for (const char* machine : {"a", "b", "c"}) fleet.add(3, {.machine = machine, .gains = {{"u2", 3}}});
+  fleet.add(3, {.machine = "z", .slot = "slot-a", .gains = {{"u2", -90}}});
+  const Aggregate aggregate = fleet.aggregated();
+  const VariantEvidence& variant = variant_of(only_row(aggregate), "u2");
+  EXPECT_EQ(variant.gain_pct.machines, 2);
+  EXPECT_EQ(variant.standing_pct, 3);
+}
+
+TEST(Aggregate, AMachineThatClaimsAllSlotsTakesOneWithIt) {
+  Fleet fleet;
+  for (const char* machine : {"a", "b", "c", "d"}) {
+    fleet.add(3, {.machine = machine, .gains = {{"u2", 3}}});
+    fleet.add(3, {.machine = "z", .slot = std::string("slot-") + machine, .gains = {{"u2", -90}}});
+  }
+  const Aggregate aggregate = fleet.aggregated();
+  EXPECT_EQ(only_row(aggregate).machines, 4);
+  EXPECT_EQ(variant_of(only_row(aggregate), "u2").gain_pct.machines, 3);
+}
+
+TEST(Aggregate, PowerCapsAreWeighedAsTheCardsMachinesAreSpread) {
+  Fleet fleet;
+  for (int i = 0; i < 10; ++i) {
+    const std::string machine = fmt::format("m{}", i);
+    const bool capped = i < 5;
+    // u2 gains under a cap and loses without; only one of those without has raced it.
+    std::map<std::string, float> gains{{"u4", capped ? 4.F : 1.F}};
+    if (capped || i == 9) gains["u2"] = capped ? 5.F : -2.F;
+    fleet.add(4, {.machine = machine, .gains = gains, .power_pct = capped ? 71.F : 98.F});
+  }
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  const VariantEvidence& u2 = variant_of(row, "u2");
+  EXPECT_EQ(u2.gain_pct.median, 1.5);  // and not 5, the plain median
+  EXPECT_EQ(u2.gain_pct.machines, 6);
+  ASSERT_EQ(u2.strata.size(), 2u);
+  EXPECT_EQ(u2.strata[0].name, "100%");
+  EXPECT_EQ(u2.strata[0].gain.median, -2);
+  EXPECT_EQ(u2.strata[1].name, "70%");
+  EXPECT_EQ(u2.strata[1].gain.machines, 5);
+  EXPECT_EQ(row.variant, "u4");
+}
+
+TEST(Aggregate, StrataAreTensOfPercent) {
+  using internal::stratum_name;
+  using internal::stratum_of;
+  EXPECT_EQ(stratum_name(stratum_of(99.6F)), "100%");
+  EXPECT_EQ(stratum_name(stratum_of(74.9F)), "70%");
+  EXPECT_EQ(stratum_name(stratum_of(75)), "80%");
+  for (const float none : {absent, -5.F, 0.F, 4.F, 1e30F, INFINITY})
+    EXPECT_EQ(stratum_name(stratum_of(none)), "unknown");
+}
+
+TEST(Aggregate, AVariantThatFewHaveRacedDoesNotSpeakForTheCard) {
+  Fleet fleet;
+  for (const char* machine : {"a", "b", "c", "d", "e"})
+    fleet.add(3, {.machine = machine, .gains = {{"u2", 2}}});
+  fleet.add(30, {.machine = "a", .gains = {{"u2", 2}, {"magic", 500}}});
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_EQ(row.variant, "u2");
+  EXPECT_THAT(row.candidates, ElementsAre("u2", "base"));
+  EXPECT_EQ(variant_of(row, "magic").gain_pct.median, 500);
+  EXPECT_THAT(row.why, HasSubstr("magic shows +500.00%, but on 1 of 5 machines"));
+}
+
+// ---- set aside
+
+TEST(Aggregate, RatesAboveTheCardsCeilingAreSetAside) {
+  Fleet fleet;
+  for (const char* machine : {"a", "b", "c"})
+    fleet.add(3, {.machine = machine, .gains = {{"u2", 3}, {"u4", 2}}, .ceiling = 120});
+  // Its own ceiling does not help it.
+  fleet.add(3, {.machine = "liar", .gains = {{"u4", 60}, {"u2", 3}}, .ceiling = 1000});
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_THAT(reasons(row), ElementsAre("liar above-ceiling"));
+  EXPECT_THAT(row.set_aside[0].why,
+              HasSubstr("u4 160 MH/s at unknown power, over the card's ceiling of 120"));
+  EXPECT_EQ(row.set_aside[0].races, 3);
+  EXPECT_EQ(variant_of(row, "u4").gain_pct.machines, 3);
+  EXPECT_EQ(variant_of(row, "u2").gain_pct.machines, 4);
+}
+
+TEST(Aggregate, ALowCeilingOfAFewSetsNothingAside) {
+  Fleet fleet;
+  for (const char* machine : {"a", "b", "c"}) fleet.add(3, {.machine = machine, .gains = {{"u2", 3}}});
+  for (const char* machine : {"y", "z"})
+    fleet.add(3, {.machine = machine, .gains = {{"u2", -50}}, .ceiling = 1});
+  EXPECT_TRUE(only_row(fleet.aggregated()).set_aside.empty());
+}
+
+TEST(Aggregate, ABaseThatTheMajorityContradictsIsSetAside) {
+  Fleet fleet;
+  for (const char* machine : {"a", "b", "c", "d"})
+    fleet.add(3, {.machine = machine, .gains = {{"u2", 3}}, .base_rate = machine[0] == 'a' ? 103.F : 100.F});
+  fleet.add(3, {.machine = "odd", .gains = {{"u2", 30}}, .base_rate = 150});
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_THAT(reasons(row), ElementsAre("odd base-disagrees"));
+  EXPECT_THAT(row.set_aside[0].why,
+              HasSubstr("base 150 MH/s at unknown power, its peers there 100 MH/s: 4 of 5"));
+  EXPECT_EQ(row.machines, 4);
+  EXPECT_EQ(variant_of(row, "u2").gain_pct.machines, 4);
+}
+
+TEST(Aggregate, TwoMachinesCannotSayWhichOfThemIsWrong) {
+  Fleet fleet;
+  fleet.add(3, {.machine = "a", .gains = {{"u2", 3}}, .base_rate = 100});
+  fleet.add(3, {.machine = "b", .gains = {{"u2", 3}}, .base_rate = 300});
+  EXPECT_TRUE(only_row(fleet.aggregated()).set_aside.empty());
+}
+
+TEST(Aggregate, PowerExplainsADifferenceOfBases) {
+  Fleet fleet;
+  for (int i = 0; i < 9; ++i)
+    fleet.add(3, {.machine = fmt::format("m{}", i),
+                  .gains = {{"u2", 3}},
+                  .base_rate = i < 6 ? 100.F : 65.F,
+                  .power_pct = i < 6 ? 100.F : 60.F});
+  EXPECT_TRUE(only_row(fleet.aggregated()).set_aside.empty());
+  // More rate with less power: nothing explains that.
+  fleet.add(3, {.machine = "odd", .gains = {{"u2", 3}}, .base_rate = 130, .power_pct = 60});
+  EXPECT_THAT(reasons(only_row(fleet.aggregated())), ElementsAre("odd base-disagrees"));
+}
+
+TEST(Aggregate, NamesThatAManifestWouldRefuseAreSetAside) {
+  Fleet fleet;
+  fleet.add(3, {.gains = {{"../../etc", 50}, {"u2", 2}}});
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_EQ(row.variant, "u2");
+  EXPECT_THAT(reasons(row), ElementsAre(" name"));
+  EXPECT_TRUE(check_tuning_names(to_tuning(aggregate), "tuning"));
+  fleet.subject.program = "rm -rf";
+  fleet.add(3, {.gains = {{"u2", 2}}});
+  const Aggregate both = fleet.aggregated();
+  EXPECT_TRUE(check_tuning_names(to_tuning(both), "tuning"));
+  ASSERT_EQ(both.cards.at(0).rows.size(), 2u);
+  EXPECT_EQ(both.cards[0].rows[1].choice, Choice::none);
+}
+
+TEST(Aggregate, AFloodOfOneMachineKeepsItsNewest) {
+  Fleet fleet;
+  internal::SubjectData data;
+  internal::MachineReader reader({.words = 10, .machines = 3, .base = 1});
+  reader.begin(internal::Quantity::recorded, data);
+  const std::vector<PackedGain> old{{.variant = 1, .gain_pct = 0, .rate = 100},
+                                    {.variant = 2, .gain_pct = 9, .rate = 109}};
+  std::vector<PackedGain> now = old;
+  now[1].gain_pct = 1;
+  RaceRow row{.machine = 1};
+  row.has_epoch = true;
+  row.slot = 3;
+  const std::size_t races = internal::most_values / 2;
+  for (std::size_t i = 0; i < 3 * races; ++i) {
+    row.epoch = i;
+    row.gains = i < 2 * races ? old : now;
+    reader.add(row);
+  }
+  reader.end();
+  ASSERT_EQ(data.machines.size(), 1u);
+  EXPECT_EQ(data.machines[0].counted, races);
+  EXPECT_EQ(data.machines[0].flooded, 2 * races);
+  ASSERT_EQ(data.cells.size(), 2u);
+  EXPECT_EQ(data.cells[0].samples + data.cells[1].samples, 2 * races);
+  for (const auto& cell : data.cells) EXPECT_EQ(cell.gain, cell.variant == 0 ? 0 : 1);
+}
+
+// ---- cards
+
+TEST(Aggregate, LabelsKeysAndAliases) {
+  Fleet fleet;
+  fleet.label = "NVIDIA_GeForce_RTX_5090";
+  for (const char* machine : {"a", "b"}) fleet.add(3, {.machine = machine, .gains = {{"u2", 1}}});
+  fleet.label = "GeForce_RTX_5090";
+  fleet.add(30, {.machine = "c", .gains = {{"u2", 1}}});
+  Aggregate aggregate = fleet.aggregated();
+  ASSERT_EQ(aggregate.cards.size(), 1u);
+  EXPECT_EQ(aggregate.cards[0].key, "NVIDIA_GeForce_RTX_5090");
+  EXPECT_THAT(aggregate.cards[0].aliases, ElementsAre("GeForce_RTX_5090"));
+  // Another silicon under the same label.
+  fleet.label = "NVIDIA_GeForce_RTX_5090";
+  fleet.subject.silicon = "00000000000000bb";
+  fleet.add(3, {.machine = "d", .gains = {{"u2", 1}}});
+  aggregate = fleet.aggregated();
+  ASSERT_EQ(aggregate.cards.size(), 2u);
+  EXPECT_EQ(aggregate.cards[0].key, "NVIDIA_GeForce_RTX_5090@00000000000000aa");
+  EXPECT_EQ(aggregate.cards[1].key, "NVIDIA_GeForce_RTX_5090@00000000000000bb");
+  const auto open = fleet.store();
+  EXPECT_TRUE(explain(open, "GeForce_RTX_5090", {.until_us = the_end_us}));
+  EXPECT_TRUE(explain(open, "00000000000000bb", {.until_us = the_end_us}));
+  const auto both = explain(open, "NVIDIA_GeForce_RTX_5090", {.until_us = the_end_us});
+  ASSERT_FALSE(both);
+  EXPECT_THAT(both.error().text(), HasSubstr("2 cards: say NVIDIA_GeForce_RTX_5090@00000000000000aa or"));
+  const auto none = explain(open, "GeForce_RTX_509", {.until_us = the_end_us});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code(), Code::invalid);
+  EXPECT_THAT(none.error().text(), HasSubstr("GeForce_RTX_5090"));
+}
+
+TEST(Aggregate, CardsWithoutSiliconAreCalledByTheirLabel) {
+  Fleet fleet;
+  fleet.subject.silicon = "label:Old";
+  fleet.label = "Old";
+  fleet.add(3, {.gains = {{"u2", 1}}});
+  const record::Tuning tuning = to_tuning(fleet.aggregated());
+  ASSERT_EQ(tuning.cards.size(), 1u);
+  EXPECT_EQ(tuning.cards[0].key, "Old");
+  EXPECT_FALSE(tuning.cards[0].silicon);
+}
+
+TEST(Aggregate, ErrorsOfTheStoreComeAsTheyAre) {
+  const auto gone =
+      aggregate([]() -> Result<std::unique_ptr<Store>> { return fail(Code::unavailable, "gone"); }, {});
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code(), Code::unavailable);
+  Fleet fleet;
+  for (const char* program : {"p", "q", "r"}) {
+    fleet.subject.program = program;
+    fleet.add({.gains = {{"u2", 1}}});
+  }
+  const OpenStore good = fleet.store();
+  int opened = 0;
+  const auto half = aggregate(
+      [&]() -> Result<std::unique_ptr<Store>> {
+        if (opened++ == 0) return good();
+        return fail(Code::timeout, "busy");
+      },
+      {.threads = 2});
+  ASSERT_FALSE(half);
+  EXPECT_EQ(half.error().code(), Code::timeout);
+}
+
+TEST(Aggregate, OptionsOutOfRangeAreNamed) {
+  const auto days = aggregate(Fleet().store(), {.window_days = 0});
+  ASSERT_FALSE(days);
+  EXPECT_EQ(days.error().code(), Code::invalid);
+  EXPECT_THAT(days.error().text(), HasSubstr("the window in days is 0"));
+  EXPECT_FALSE(aggregate(Fleet().store(), {.min_samples = 0}));
+}
+
+}  // namespace
+}  // namespace furlong::fleet
