@@ -59,9 +59,10 @@ void validate_object(const Json& value, const Json& schema, const std::string& w
 }
 
 void validate_text(const std::string& text, const Json& schema, const std::string& where) {
-  if (schema.contains("pattern"))
+  if (schema.contains("pattern")) {
     EXPECT_TRUE(std::regex_search(text, std::regex(schema["pattern"].get<std::string>())))
         << where << ": " << text;
+  }
   EXPECT_GE(text.size(), schema.value("minLength", 0u)) << where;
   EXPECT_LE(text.size(), schema.value("maxLength", 1u << 30)) << where;
 }
@@ -91,13 +92,20 @@ void validate(const Json& value, const Json& schema, const std::string& where) {
   const Json types = schema["type"].is_array() ? schema["type"] : Json::array({schema["type"]});
   ASSERT_TRUE(std::ranges::any_of(types, [&](const Json& type) { return is_type(value, type); }))
       << where << ": " << value.dump().substr(0, 200) << " is no " << types;
-  if (schema.contains("const")) EXPECT_EQ(value, schema["const"]) << where;
-  if (schema.contains("enum"))
+  if (schema.contains("const")) {
+    EXPECT_EQ(value, schema["const"]) << where;
+  }
+  if (schema.contains("enum")) {
     EXPECT_NE(std::ranges::find(schema["enum"], value), schema["enum"].end()) << where << ": " << value;
+  }
   if (value.is_number()) {
     EXPECT_TRUE(std::isfinite(value.get<double>())) << where;
-    if (schema.contains("minimum")) EXPECT_GE(value.get<double>(), schema["minimum"].get<double>()) << where;
-    if (schema.contains("maximum")) EXPECT_LE(value.get<double>(), schema["maximum"].get<double>()) << where;
+    if (schema.contains("minimum")) {
+      EXPECT_GE(value.get<double>(), schema["minimum"].get<double>()) << where;
+    }
+    if (schema.contains("maximum")) {
+      EXPECT_LE(value.get<double>(), schema["maximum"].get<double>()) << where;
+    }
   }
   if (value.is_string()) validate_text(value, schema, where);
   if (value.is_object()) validate_object(value, schema, where);
