@@ -139,7 +139,8 @@ function(furlong_parts)
     if(part MATCHES "^shard/executor/([a-z]+)$")
       list(APPEND executors ${CMAKE_MATCH_1})
     endif()
-    if(part MATCHES "^fleet/store/([a-z]+)$" AND NOT part MATCHES "/(conformance|memory)$")
+    if(part MATCHES "^fleet/store/([a-z]+)$" AND NOT part STREQUAL "fleet/store/conformance"
+        AND NOT part STREQUAL "fleet/store/memory")  # STREQUAL, since another MATCHES would take CMAKE_MATCH_1 away
       list(APPEND stores ${CMAKE_MATCH_1})
     endif()
   endforeach()

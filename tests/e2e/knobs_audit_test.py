@@ -157,7 +157,7 @@ class KnobsAudit(Case):
         for words, part in ((["--program", "lottery"], "RECORDS"), (["empty.jsonl"], "--program"),
                             (["gone.jsonl", "--program", "lottery"], "gone.jsonl"),
                             (["race.json", "--program", "lottery"], "race.json: no line of it is a race record"),
-                            (["https://hub/x", "--program", "lottery"], "from files only"),
+                            (["https://hub/x", "--program", "lottery"], "neither a file nor a store"),
                             (["empty.jsonl", "--program", "lotery"], "did you mean 'lottery'"),
                             (["empty.jsonl", "--program", "lottery", "--threshold", "0"], "--threshold"),
                             (["empty.jsonl", "--program", "lottery", "--min-races", "0"], "--min-races"),

@@ -9,7 +9,7 @@
 namespace furlong::app {
 namespace {
 
-fleet::CopyProgress shown_by(ProgressLine& line) {
+fleet::CopyProgress shown_by(RecordsProgress& line) {
   return [&line](const fleet::CopyCounts& counts) {
     const std::uint64_t done = counts.batches + counts.there;
     line.show(fmt::format("batch {} of {}, {}", done, counts.of_batches, count_text(counts.races, "race")),
@@ -21,7 +21,7 @@ Result<int> run_copy(const Arguments& arguments) {
   const std::string &from_url = arguments.positionals[0], &to_url = arguments.positionals[1];
   FURLONG_TRY(const auto from, fleet::open_store(store_kinds(), from_url, {.create = false}));
   FURLONG_TRY(const auto to, fleet::open_store(store_kinds(), to_url));
-  ProgressLine line(arguments.flag("--json"));
+  RecordsProgress line(arguments.flag("--json"));
   FURLONG_TRY(const fleet::CopyCounts counts, fleet::copy_store(*from, *to, shown_by(line)));
   line.clear();
   if (arguments.flag("--json")) {
@@ -47,7 +47,7 @@ Result<int> run_backup(const Arguments& arguments) {
   const fleet::OpenFile open_file = [](const std::filesystem::path& path) {
     return fleet::open_store(store_kinds(), "sqlite:" + path.string());
   };
-  ProgressLine line(arguments.flag("--json"));
+  RecordsProgress line(arguments.flag("--json"));
   FURLONG_CHECK(fleet::backup_store(*from, file, open_file, shown_by(line)));
   line.clear();
   FURLONG_TRY(const auto made, fleet::open_store(store_kinds(), "sqlite:" + file, {.read_only = true}));

@@ -47,9 +47,10 @@ struct HttpServerOptions {
   /// before its body is read. Decompressed bodies (at most `threads`) are counted but not refused. Replies
   /// that are being sent may take as much again; beyond it they are 503.
   std::size_t most_memory_bytes = 256u << 20;
-  int most_connections = 4096;          ///< beyond it a connection is closed at once
-  int most_connections_per_peer = 256;  ///< of one IPv4 address or one IPv6 network (/64)
-  double header_timeout_s = 10;         ///< of a TLS handshake, and of a request up to its body
+  int most_connections = 4096;  ///< beyond it a connection is closed at once
+  /// Of one IPv4 address or one IPv6 network (/64). Behind a proxy all come from its address: raise it there.
+  int most_connections_per_peer = 256;
+  double header_timeout_s = 10;  ///< of a TLS handshake, and of a request up to its body
   double body_timeout_s = 60;
   double idle_timeout_s = 60;     ///< between two requests
   double handler_timeout_s = 60;  ///< from the last byte of a request, with the wait for a thread: then 500

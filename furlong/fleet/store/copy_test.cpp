@@ -31,7 +31,7 @@ record::RaceRecord record_of(Random& random, std::uint32_t number, const std::st
   record.backend = "cuda";
   record.driver = fmt::format("58{}.1", random.below(3));
   record.program = "lottery";
-  record.source = "b3d1c0";
+  record.source = fmt::format("b3d1c{}", number / 100'000);
   record.epoch = fmt::format("{:016x}", random.below(12));
   record.unit = "MH/s";
   record.variants = {{.name = "base", .rate = 100.0, .detail = {}},

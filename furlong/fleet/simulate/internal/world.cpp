@@ -77,19 +77,25 @@ void set_apart(TrueSubject& subject, const SimulateOptions& options, bool dead_h
   }
 }
 
+/// What a cap leaves of the power that base would draw: only a limit below that slows a card down, and by
+/// less than it takes of its power.
+double squeeze(const TrueSubject& subject, std::size_t cap) {
+  const double limit_w = models()[subject.model].power_w * caps_pct[cap] / 100;
+  return subject.base_draw_w > limit_w ? limit_w / subject.base_draw_w : 1;
+}
+
 void set_base(TrueSubject& subject, std::uint64_t seed) {
   const Model& model = models()[subject.model];
   const Program& program = programs()[subject.program];
   Random random(mix(seed, 1));
   const double full = (program.has_epoch ? model.lottery_mhs : model.gemv_rate) *
                       program.class_factor(program.classes[subject.program_class]);
-  subject.base_draw_w = model.power_w * (0.7 + 0.28 * random.uniform());
+  // Not near the middle of two tens, by which aggregation tells power caps apart.
+  constexpr double draws[] = {0.8, 0.9, 0.985, 0.985};
+  subject.base_draw_w = model.power_w * draws[random.below(std::size(draws))];
   subject.ceiling = full * (1.6 + 1.1 * random.uniform());
   for (std::size_t cap = 0; cap < cap_count; ++cap) {
-    // Below what it draws a card slows down, less than its power does.
-    const double limit = model.power_w * caps_pct[cap] / 100;
-    const double squeezed = subject.base_draw_w > limit ? limit / subject.base_draw_w : 1;
-    subject.base_rate[cap] = full * std::pow(squeezed, 0.4);
+    subject.base_rate[cap] = full * std::pow(squeeze(subject, cap), 0.4);
   }
 }
 
@@ -118,11 +124,11 @@ TrueSubject make_subject(const SimulateOptions& options, std::size_t model, std:
     variant.registers = static_cast<int>(by_card.between(28, 96));
     variant.compile_ms = 40 + 80 * by_card.uniform();
     const double gain = std::clamp(1.6 * by_card.normal() + 0.9 * by_class.normal() - 0.6, -25.0, 9.0);
-    const double slope = 4 * by_class.normal();  // percent at no power at all
-    if (i > 0) variant.draw = std::clamp(1 + 0.03 * by_class.normal(), 0.9, 1.1);
+    const double slope = 4 * by_class.normal();  // percent, were there no power at all
+    if (i > 0) variant.draw = std::clamp(1 + 0.01 * by_class.normal(), 0.98, 1.02);
     for (std::size_t cap = 0; cap < cap_count; ++cap)
       variant.gain_pct[cap] =
-          i == 0 || variant.fate != Exit::stayed ? 0 : gain + slope * (1 - caps_pct[cap] / 100.0);
+          i == 0 || variant.fate != Exit::stayed ? 0 : gain + slope * (1 - squeeze(subject, cap));
     subject.variants.push_back(std::move(variant));
   }
   Random chance(mix(class_seed, 2));

@@ -57,7 +57,7 @@ Result<std::string> pack_epoch(std::string_view text) {
   if (text.empty()) return std::string();
   std::uint64_t epoch = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epoch, 16);
-  if (error != std::errc() || end != text.data() + text.size())
+  if (error != std::errc() || end != text.data() + text.size() || text.size() > 16)
     return fail(Code::invalid, "epoch: '{}' is not of 16 hexadecimal digits", text.substr(0, 40));
   std::string bytes(8, '\0');
   store_le(bytes.data(), epoch);

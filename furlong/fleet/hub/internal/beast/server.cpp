@@ -338,10 +338,10 @@ void BeastServer::stop() {
     watch_.cancel();
   });
   for (Loop& loop : loops_) asio::post(loop.context, [&loop] { loop.for_all(&Connection::end_idle); });
+  const double grace_s = core_.options.stop_grace_s > 0 ? std::min(core_.options.stop_grace_s, 1e6) : 0;
   {
     std::unique_lock lock(closed_mutex_);
-    closed_.wait_for(lock, std::chrono::duration<double>(std::max(core_.options.stop_grace_s, 0.0)),
-                     [this] { return core_.connections == 0; });
+    closed_.wait_for(lock, std::chrono::duration<double>(grace_s), [this] { return core_.connections == 0; });
   }
   for (Loop& loop : loops_) asio::post(loop.context, [&loop] { loop.for_all(&Connection::close); });
   core_.pool.stop();  // its last replies find their connections closed

@@ -20,6 +20,11 @@ constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::int64_t now_ns() { return system_clock().now_ns(); }
 
+/// Of whatever an operator may have written: none is negative or longer than thirty years.
+std::int64_t ns_of(double seconds) {
+  return seconds > 0 ? static_cast<std::int64_t>(std::min(seconds, 1e9) * 1e9) : 0;
+}
+
 }  // namespace
 
 Connection::Connection(ServerCore& core, std::unique_ptr<Transport> transport, std::string peer,
@@ -44,7 +49,7 @@ auto Connection::guarded(F f) {
 void Connection::enter(Phase phase, double timeout_s) {
   phase_ = phase;
   phase_begin_ns_ = now_ns();
-  deadline_ns_ = phase_begin_ns_ + static_cast<std::int64_t>(timeout_s * 1e9);
+  deadline_ns_ = phase_begin_ns_ + ns_of(timeout_s);
   phase_bytes_ = 0;
 }
 
@@ -287,7 +292,7 @@ void Connection::tick(std::int64_t now) {
   bool late = now >= deadline_ns_;
   if (phase_ == Phase::head || phase_ == Phase::body) {
     const double slow_s =
-        static_cast<double>(now - phase_begin_ns_) * 1e-9 - std::max(core_.options.slow_grace_s, 0.0);
+        static_cast<double>(now - phase_begin_ns_ - ns_of(core_.options.slow_grace_s)) * 1e-9;
     late |= slow_s > 0 && static_cast<double>(phase_bytes_) < slow_s * core_.options.slowest_bytes_per_s;
   }
   if (late) guarded([this] { on_timeout(); })();

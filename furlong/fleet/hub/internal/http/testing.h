@@ -112,7 +112,9 @@ inline RawClient::RawClient(std::uint16_t port, const char* address) {
   const timeval patience{.tv_sec = test_patience_s, .tv_usec = 0};
   setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  const int yes = 1;
+  const int yes = 1, buffer_bytes = 256 << 10;
+  // The same on every machine, else one that does not read may be sent tens of MiB.
+  setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof buffer_bytes);
   setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   if (connect(descriptor_, reinterpret_cast<sockaddr*>(&storage), size) != 0) close();
 }
