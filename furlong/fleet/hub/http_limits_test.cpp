@@ -367,6 +367,30 @@ TEST(HttpLimits, ThousandsOfSlowConnectionsCostNoThread) {
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
+TEST(HttpLimits, SomeDescriptorsAreLeftForTheRest) {
+  std::atomic<bool> warned = false;
+  LogSink log = set_log_sink([&](LogLevel, std::string_view text) {
+    if (text.find("takes 150 connections at once, not 4096") != std::string_view::npos) warned = true;
+  });
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{.rlim_cur = 250, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  const auto server = serve({});
+  setrlimit(RLIMIT_NOFILE, &before);
+  set_log_sink(std::move(log));
+  EXPECT_TRUE(warned);
+  std::vector<RawClient> clients;
+  clients.reserve(151);
+  for (int i = 0; i < 151; ++i) {
+    clients.emplace_back(server->port());
+    if (i < 150) {
+      EXPECT_EQ(clients.back().exchange(get("/")).status, 200);
+    }
+  }
+  EXPECT_TRUE(clients.back().is_closed());
+}
+
 TEST(HttpLimits, WithoutDescriptorsClientsWait) {
   std::atomic<bool> warned = false;
   LogSink log = set_log_sink([&](LogLevel, std::string_view text) {

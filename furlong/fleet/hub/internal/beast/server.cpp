@@ -1,4 +1,6 @@
 // The server behind http_server.h: network loops with their connections, and the one that accepts.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -31,6 +33,23 @@ using Timer =
 constexpr auto tick_time = 50ms;
 constexpr auto certificate_watch_time = 2s;
 constexpr auto accept_pause = 200ms;  // when descriptors ran out
+
+/// Descriptors that are kept for the store, the log and the like.
+constexpr std::uint64_t reserved_descriptors = 100;
+
+/// No more connections than the process may have: a hub that cannot open its store's files is worse than one
+/// that refuses a client.
+std::uint64_t most_connections_of(const HttpServerOptions& options) {
+  const auto wanted = static_cast<std::uint64_t>(std::max(options.most_connections, 0));
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  const std::uint64_t possible =
+      limit.rlim_cur > 2 * reserved_descriptors ? limit.rlim_cur - reserved_descriptors : limit.rlim_cur / 2;
+  if (wanted <= possible) return wanted;
+  log_warning("hub: takes {} connections at once, not {}: raise 'ulimit -n', which is {}", possible, wanted,
+              static_cast<std::uint64_t>(limit.rlim_cur));
+  return possible;
+}
 
 /// How often each client is connected. Thread safe.
 class Peers {
@@ -137,6 +156,7 @@ class BeastServer : public HttpServer {
  public:
   BeastServer(const HttpServerOptions& options, HttpGuard guard, HttpHandler handler)
       : core_(options, std::move(guard), std::move(handler)),
+        most_connections_(most_connections_of(options)),
         loops_(static_cast<std::size_t>(std::max(options.network_threads, 1))),
         acceptor_(loops_.front().context),
         pause_(loops_.front().context),
@@ -174,6 +194,7 @@ class BeastServer : public HttpServer {
   void watch_certificate();
 
   ServerCore core_;
+  const std::uint64_t most_connections_;
   Peers peers_;
   std::unique_ptr<TlsCertificate> certificate_;
   std::mutex stop_mutex_;
@@ -255,8 +276,7 @@ void BeastServer::admit(Socket socket, Loop& loop) {
   const auto address = plain_address(remote.address());
   std::string key = peer_key(address);
   ++core_.accepted;
-  const auto most = static_cast<std::uint64_t>(std::max(core_.options.most_connections, 0));
-  if (core_.connections >= most || !peers_.enter(key, core_.options.most_connections_per_peer)) {
+  if (core_.connections >= most_connections_ || !peers_.enter(key, core_.options.most_connections_per_peer)) {
     ++core_.refused_connections;
     return;
   }
