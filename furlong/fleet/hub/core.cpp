@@ -24,6 +24,7 @@ Writer::Options writer_options(const HubOptions& options) {
   Writer::Options writer;
   writer.most_places = options.most_batches;
   writer.most_bytes = options.most_batch_memory;
+  writer.commit_batches = options.commit_batches;
   writer.wait_s = options.http.handler_timeout_s / 2;
   return writer;
 }

@@ -44,6 +44,7 @@ struct HubOptions {
   double batches_per_minute = 120;    ///< of one machine, in the long run; bursts of as many
   double enrolments_per_minute = 30;  ///< of one address
   std::size_t most_batches = 64;      ///< judged, queued or written at one time; each holds a thread
+  std::size_t commit_batches = 64;    ///< at most in one transaction; 1: each has its own
   /// That these may take: a batch is counted as judging_factor times its bytes (judge.h).
   std::size_t most_batch_memory = 256u << 20;
   /// Clients' addresses are the last ones of X-Forwarded-For, which the proxy adds. Without a proxy anybody
