@@ -222,8 +222,8 @@ class Store {
   virtual Result<bool> has_batch(const StoredBatch& batch) = 0;
   /// Batches as they are, for copies, with the rules of add(), but: each is kept, whatever comes of its
   /// records; its machine's counts stay as they are; one that is there already is left alone with its
-  /// records.
-  virtual Status put_batches(std::span<const IncomingBatch> batches) = 0;
+  /// records. Returns how many races are new.
+  virtual Result<std::uint64_t> put_batches(std::span<const IncomingBatch> batches) = 0;
   /// A consistent copy of all of it in a new file, made while others write. false: this kind makes none, and
   /// nothing was done. Not synced.
   virtual Result<bool> snapshot(const std::filesystem::path& file) = 0;

@@ -172,7 +172,9 @@ class FaultyStore : public Store {
   Status put_token(const Token& token) override { return store_->put_token(token); }
   Result<std::vector<bool>> have(std::span<const RecordId> ids) override { return store_->have(ids); }
   Result<bool> has_batch(const StoredBatch& batch) override { return store_->has_batch(batch); }
-  Status put_batches(std::span<const IncomingBatch> batches) override { return store_->put_batches(batches); }
+  Result<std::uint64_t> put_batches(std::span<const IncomingBatch> batches) override {
+    return store_->put_batches(batches);
+  }
   Result<bool> snapshot(const std::filesystem::path& file) override { return store_->snapshot(file); }
 
  private:

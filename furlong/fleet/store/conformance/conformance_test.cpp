@@ -46,7 +46,9 @@ class Wrapper : public Store {
   Status put_token(const Token& token) override { return store_->put_token(token); }
   Result<std::vector<bool>> have(std::span<const RecordId> ids) override { return store_->have(ids); }
   Result<bool> has_batch(const StoredBatch& batch) override { return store_->has_batch(batch); }
-  Status put_batches(std::span<const IncomingBatch> batches) override { return store_->put_batches(batches); }
+  Result<std::uint64_t> put_batches(std::span<const IncomingBatch> batches) override {
+    return store_->put_batches(batches);
+  }
   Result<bool> snapshot(const std::filesystem::path& file) override { return store_->snapshot(file); }
 
  protected:
@@ -107,7 +109,7 @@ struct PageOverlaps : Wrapper {
 /// Counts what was copied as if it had been sent.
 struct CountsCopies : Wrapper {
   using Wrapper::Wrapper;
-  Status put_batches(std::span<const IncomingBatch> batches) override {
+  Result<std::uint64_t> put_batches(std::span<const IncomingBatch> batches) override {
     FURLONG_CHECK(store_->add(batches));
     return store_->put_batches(batches);
   }
