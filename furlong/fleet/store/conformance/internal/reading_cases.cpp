@@ -238,13 +238,15 @@ Status a_races_text_is_what_was_signed(const MakePlace& make) {
 Status lines_are_those_of_the_pages(const MakePlace& make) {
   FURLONG_TRY(const auto store, open_with_importer(make));
   std::vector<std::string> expected;  // the newest first
+  std::vector<IncomingBatch> batches;
   for (std::uint32_t b = 0; b < 1100; ++b) {
     IncomingBatch batch = a_batch(logs, b + 1, {a_race(2 * b + 1, b), a_race(2 * b + 2, b)});
     batch.body = fmt::format("header\n{{\"first\":{}}}\n{{\"second\":{}}}\n", b, b);
     expected.insert(expected.begin(),
                     {fmt::format("{{\"second\":{}}}", b), fmt::format("{{\"first\":{}}}", b)});
-    FURLONG_CHECK(add_one(*store, batch));
+    batches.push_back(std::move(batch));
   }
+  FURLONG_CHECK(store->add(batches));
   std::vector<std::string> lines;
   RaceFilter filter;
   filter.limit = 100'000;
