@@ -1,5 +1,5 @@
-// Any body, well signed or not: what is accepted stands in the signed body as a whole line, the reply can be read, and
-// without the signature nothing is taken.
+// Any body, well signed or not: what is accepted stands in the signed body as a whole line, the reply can be
+// read, and without the signature nothing is taken.
 
 #include <cstdlib>
 
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (reply.status == 200)
     check_taken(fleet, body, reply);
   else
-    must(fleet.store()->totals()->races == 0 && json_of(reply).contains("error"));
+    must(fleet.store()->totals()->races == 0 && hub_testing::json_of(reply).contains("error"));
 
   ServerRequest enrolment = sender.enrolment("t");
   enrolment.body = body;
