@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <thread>
 
 #include "furlong/base/hash.h"
 #include "furlong/base/json.h"
@@ -36,6 +37,18 @@ std::string media_type(const ServerRequest& request) {
   return lower(trim(header.substr(0, header.find(';'))));
 }
 
+/// One of so many at a time; given back also when memory runs out.
+class Turn {
+ public:
+  explicit Turn(std::counting_semaphore<>& turns) : turns_(turns) { turns_.acquire(); }
+  ~Turn() { turns_.release(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::counting_semaphore<>& turns_;
+};
+
 int status_of(const Error& error) {
   if (error.code() == Code::exhausted) return 413;
   return error.code() == Code::incompatible ? 422 : 400;
@@ -62,6 +75,8 @@ Intake::Intake(IntakeOptions options, Writer& writer, StorePool& pool, Metrics& 
       metrics_(metrics),
       clock_(clock),
       say_(std::move(say)),
+      judges_(options.judges > 0 ? options.judges
+                                 : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
       machines_({options.batches_per_minute, std::max(1.0, options.batches_per_minute), options.most_names}),
       enrolments_(
           {options.enrolments_per_minute, std::max(1.0, options.enrolments_per_minute), options.most_names}),
@@ -202,18 +217,36 @@ ServerReply Intake::take(const ServerRequest& request, std::string_view machine,
   ServerReply refusal;
   const auto key = key_of(machine, request, refusal);
   if (!key) return refusal;
-  if (!verify_body(batch_media_type, request.body, request.header("furlong-signature"), *key))
-    return failed_proof(request, machine, "bad-signature",
-                        fmt::format("the signature is not machine {}'s over these bytes", machine));
+  std::optional<IncomingBatch> batch;
+  {
+    const Turn turn(judges_);
+    batch = judge(request, machine, *key, refusal);
+  }
+  return batch ? write(std::move(place), *std::move(batch)) : refusal;
+}
+
+std::optional<IncomingBatch> Intake::judge(const ServerRequest& request, std::string_view machine,
+                                           const PublicKey& key, ServerReply& refusal) {
+  const std::string_view signature = request.header("furlong-signature");
+  if (!verify_body(batch_media_type, request.body, signature, key)) {
+    refusal = failed_proof(request, machine, "bad-signature",
+                           fmt::format("the signature is not machine {}'s over these bytes", machine));
+    return std::nullopt;
+  }
   verified_.put(machine);
-  if (const double wait_s = machines_.take(machine, clock_.now_ns()); wait_s > 0)
-    return refuse_busy(wait_s, "rate", fmt::format("machine {} sends too many batches", machine));
+  if (const double wait_s = machines_.take(machine, clock_.now_ns()); wait_s > 0) {
+    refusal = refuse_busy(wait_s, "rate", fmt::format("machine {} sends too many batches", machine));
+    return std::nullopt;
+  }
   auto batch = judge_batch(request.body, machine, clock_.wall_us(), options_.judge);
-  if (!batch)
-    return refuse(status_of(batch.error()), batch.error().code(),
-                  batch.error().code() == Code::exhausted ? "too-large" : "malformed", batch.error().text());
-  batch->signature = lower(request.header("furlong-signature"));
-  return write(std::move(place), *std::move(batch));
+  if (!batch) {
+    const Code code = batch.error().code();
+    refusal = refuse(status_of(batch.error()), code, code == Code::exhausted ? "too-large" : "malformed",
+                     batch.error().text());
+    return std::nullopt;
+  }
+  batch->signature = lower(signature);
+  return *std::move(batch);
 }
 
 ServerReply Intake::write(Writer::Place place, IncomingBatch batch) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <semaphore>
 #include <string>
 #include <string_view>
 
@@ -26,8 +27,11 @@ struct IntakeOptions {
   double batches_per_minute = 120;    ///< of a machine; bursts of as many
   double enrolments_per_minute = 30;  ///< that fail, of an address; likewise
   double failures_per_minute = 60;    ///< requests that prove no identity, of an address; likewise
-  std::size_t most_names = 10'000;    ///< that each limit remembers
-  bool behind_proxy = false;          ///< see HubOptions
+  /// Batches that are verified and judged at one moment, in all: more than there are cores would only take
+  /// time from the writer. 0: as many as there are cores.
+  int judges = 0;
+  std::size_t most_names = 10'000;  ///< that each limit remembers
+  bool behind_proxy = false;        ///< see HubOptions
 };
 
 /// Thread safe; add to the queue through `writer` and read through `pool`, which must live longer.
@@ -54,6 +58,8 @@ class Intake {
                            std::string_view message);
   std::optional<ServerReply> over_failures(const ServerRequest& request, std::string_view machine);
   Result<PublicKey> key_of(std::string_view machine, const ServerRequest& request, ServerReply& refusal);
+  std::optional<IncomingBatch> judge(const ServerRequest& request, std::string_view machine,
+                                     const PublicKey& key, ServerReply& refusal);
   ServerReply take(const ServerRequest& request, std::string_view machine, Writer::Place place);
   ServerReply write(Writer::Place place, IncomingBatch batch);
   ServerReply enrol_now(const ServerRequest& request, const std::string& token, const PublicKey& key);
@@ -64,6 +70,7 @@ class Intake {
   Metrics& metrics_;
   Clock& clock_;
   const Say say_;
+  std::counting_semaphore<> judges_;
   Buckets machines_, enrolments_, addresses_, senders_;
   Buckets told_;          ///< refusals in the log
   RecentNames verified_;  ///< machines that proved who they are: a bad neighbour does not shut them out

@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (reply.status == 200)
     check_taken(fleet, body, reply);
   else
-    must(fleet.store()->totals()->races == 0 && json_of(reply).contains("error"));
+    must(fleet.store()->totals()->races == 0 && hub_testing::json_of(reply).contains("error"));
 
   ServerRequest enrolment = sender.enrolment("t");
   enrolment.body = body;

@@ -97,6 +97,16 @@ TEST_F(Taking, OneIdTwiceHasOneFate) {
   EXPECT_EQ(reply_of(reply).refused.size(), 2u);
 }
 
+TEST_F(Taking, OneIdWithTwoFatesIsAccepted) {
+  const Json good = box.record();
+  Json bad = good;
+  bad.erase("variants");
+  const BatchReply reply =
+      reply_of(fleet.send(box.request(box.body({json_line(bad), json_line(good), json_line(bad)}))));
+  EXPECT_EQ(reply.accepted, std::vector<std::string>{good["id"]}) << "what is in the store is told so";
+  EXPECT_TRUE(reply.refused.empty());
+}
+
 TEST_F(Taking, FromTheFuture) {
   EXPECT_THAT(why_refused(box.record("0000000000000001", start_us + 601'000'000)),
               HasSubstr("ts: 2026-03-01T12:10:01Z is 601 s ahead of the hub's clock (2026-03-01T12:00:00Z)"));

@@ -1,7 +1,7 @@
 #include "furlong/fleet/hub/judge.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "furlong/base/json.h"
 #include "furlong/base/os/clock.h"
@@ -77,21 +77,32 @@ Result<IncomingBatch> judge_batch(std::string_view body, std::string_view machin
 }
 
 BatchReply make_reply(const IncomingBatch& batch, const BatchOutcome& outcome) {
+  const std::size_t count = std::min(batch.lines.size(), outcome.fates.size());
+  // The batch's first line is its header, and people count from one.
+  const auto name = [&](std::size_t i) {
+    const std::string& id = batch.lines[i].id;
+    return id.empty() ? fmt::format("line {}", i + 2) : id;
+  };
+  std::map<std::string, Fate> best;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = best.try_emplace(name(i), outcome.fates[i]).first;
+    at->second = std::min(at->second, outcome.fates[i]);  // accepted, duplicate, refused
+  }
   BatchReply reply;
-  std::set<std::string> named;
   std::size_t why_bytes = 0;
-  for (std::size_t i = 0; i < std::min(batch.lines.size(), outcome.fates.size()); ++i) {
-    const IncomingBatch::Line& line = batch.lines[i];
-    // The batch's first line is its header, and people count from one.
-    const std::string id = line.id.empty() ? fmt::format("line {}", i + 2) : line.id;
-    if (!named.insert(id).second) continue;
-    if (outcome.fates[i] == Fate::accepted) reply.accepted.push_back(id);
-    if (outcome.fates[i] == Fate::duplicate) reply.duplicate.push_back(id);
-    if (outcome.fates[i] != Fate::refused) continue;
-    std::string why = line.race ? "refused" : line.race.error().text();
-    why_bytes += why.size();
-    if (why_bytes > most_why_bytes) why = "refused; the reply has no room for more reasons";
-    reply.refused.push_back({id, std::move(why)});
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = best.find(name(i));
+    if (at == best.end() || at->second != outcome.fates[i]) continue;
+    if (at->second == Fate::accepted) reply.accepted.push_back(at->first);
+    if (at->second == Fate::duplicate) reply.duplicate.push_back(at->first);
+    if (at->second == Fate::refused) {
+      const auto& race = batch.lines[i].race;
+      std::string why = race ? "refused" : race.error().text();
+      why_bytes += why.size();
+      if (why_bytes > most_why_bytes) why = "refused; the reply has no room for more reasons";
+      reply.refused.push_back({at->first, std::move(why)});
+    }
+    best.erase(at);
   }
   return reply;
 }

@@ -29,8 +29,8 @@ inline constexpr std::size_t judging_factor = 12;
 Result<IncomingBatch> judge_batch(std::string_view body, std::string_view machine, std::int64_t now_us,
                                   const JudgeOptions& options = {});
 
-/// Each id once, with its first fate; a line whose id cannot be read is named "line N" of the body. At most
-/// some hundred bytes a line.
+/// Each id once: accepted when a record of it is, else a duplicate when one is. A line whose id cannot be
+/// read is named "line N" of the body. At most some hundred bytes a line.
 BatchReply make_reply(const IncomingBatch& batch, const BatchOutcome& outcome);
 
 }  // namespace furlong::fleet

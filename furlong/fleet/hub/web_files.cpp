@@ -19,7 +19,7 @@ constexpr std::string_view empty_page = R"(<!doctype html>
 <body><h1>Furlong hub</h1>
 <p>This hub runs, but it was started without the dashboard's files. Start it with <code>--web FOLDER</code>, where FOLDER
 has an index.html: <code>share/furlong/web</code> of an installation, or <code>web/dist</code> of a source tree after
-<code>./dev web</code>.</p>
+<code>tools/web build</code>.</p>
 <p>Its figures are there as JSON: <a href="v1/summary">v1/summary</a>, <a href="v1/cards">v1/cards</a>,
 <a href="v1/races">v1/races</a>, <a href="v1/machines">v1/machines</a>; all of it in <a href="v1/openapi.json">v1/openapi.json</a>.
 For Prometheus: <a href="metrics">metrics</a>.</p>

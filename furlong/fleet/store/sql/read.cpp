@@ -1,5 +1,6 @@
 // What aggregation and copies read.
 #include <algorithm>
+#include <list>
 
 #include "furlong/base/json.h"
 #include "furlong/base/zip.h"
@@ -33,6 +34,7 @@ constexpr std::string_view one_batch =
 constexpr std::string_view find_race = "SELECT batch, line FROM race WHERE id=?1";
 
 constexpr std::int64_t held_bytes = 16 << 20;  // of batches at a time
+constexpr std::size_t page_of_lines = 1000;
 
 Result<StoredBatch> batch_of(const Row& row) {
   StoredBatch batch{.number = static_cast<std::uint64_t>(row.integer(0)),
@@ -270,6 +272,71 @@ Result<std::optional<Store::RaceText>> SqlStore::read_race(const RecordId& id) {
     return fail(Code::corrupt, "{}: race {}: batch {} is not there", connection_->name(), record_id_text(id),
                 *number);
   return text;
+}
+
+/// The bodies that were read last: races that follow each other are often of one batch, and it is inflated
+/// once.
+class BatchBodies {
+ public:
+  const std::string* find(std::int64_t number) {
+    const auto at = std::ranges::find(bodies_, number, [](const auto& each) { return each.first; });
+    if (at == bodies_.end()) return nullptr;
+    bodies_.splice(bodies_.begin(), bodies_, at);
+    return &bodies_.front().second;
+  }
+  const std::string& put(std::int64_t number, std::string body) {
+    bytes_ += body.size();
+    bodies_.emplace_front(number, std::move(body));
+    while (bytes_ > static_cast<std::size_t>(held_bytes) && bodies_.size() > 1) {
+      bytes_ -= bodies_.back().second.size();
+      bodies_.pop_back();
+    }
+    return bodies_.front().second;
+  }
+
+ private:
+  std::list<std::pair<std::int64_t, std::string>> bodies_;
+  std::size_t bytes_ = 0;
+};
+
+Result<std::string> SqlStore::read_line(const RecordId& id, BatchBodies& bodies) {
+  std::optional<std::int64_t> number;
+  std::size_t line = 0;
+  FURLONG_CHECK(
+      connection_->once(find_race, {ByteView(id)}, [&](std::size_t, const Row& row) -> Result<bool> {
+        number = row.integer(0);
+        line = static_cast<std::size_t>(row.integer(1));
+        return true;
+      }));
+  if (!number) return std::string();
+  const std::string* body = bodies.find(*number);
+  if (body == nullptr)
+    FURLONG_CHECK_DOING(connection_->once(one_batch, {*number},
+                                          [&](std::size_t, const Row& row) -> Result<bool> {
+                                            FURLONG_TRY(StoredBatch batch, batch_of(row));
+                                            body = &bodies.put(*number, std::move(batch.body));
+                                            return true;
+                                          }),
+                        "{}", connection_->name());
+  return body == nullptr ? std::string() : line_of(*body, line + 1);  // 0: its header
+}
+
+Status SqlStore::lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit) {
+  BatchBodies bodies;
+  RaceFilter page = filter;
+  for (std::size_t left = filter.limit; left > 0;) {
+    page.limit = std::min(left, page_of_lines);
+    FURLONG_TRY(const auto summaries, races(page));
+    for (const RaceSummary& summary : summaries) {
+      FURLONG_TRY(const RecordId id, parse_record_id(summary.id));
+      FURLONG_TRY(const std::string line, reading([&] { return read_line(id, bodies); }));
+      if (!line.empty() && !visit(line)) return {};
+    }
+    if (summaries.size() < page.limit) return {};
+    left -= summaries.size();
+    page.before = summaries.back().id;
+  }
+  return {};
 }
 
 }  // namespace furlong::fleet::sql

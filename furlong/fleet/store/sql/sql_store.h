@@ -10,6 +10,8 @@
 
 namespace furlong::fleet::sql {
 
+class BatchBodies;
+
 /// The connection's schema is there already (schema_steps).
 class SqlStore : public Store {
  public:
@@ -37,6 +39,7 @@ class SqlStore : public Store {
 
   Result<std::vector<RaceSummary>> races(const RaceFilter& filter) override;
   Result<std::optional<RaceText>> race(std::string_view id) override;
+  Status lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit) override;
   Result<StoreTotals> totals() override;
 
   Status batches(std::uint64_t after, const std::function<Result<bool>(const StoredBatch&)>& visit) override;
@@ -64,6 +67,7 @@ class SqlStore : public Store {
                        const std::function<bool(const RaceRow&)>& visit);
   Result<std::vector<RaceSummary>> read_page(const RaceFilter& filter, const std::optional<RecordId>& before);
   Result<std::optional<RaceText>> read_race(const RecordId& id);
+  Result<std::string> read_line(const RecordId& id, BatchBodies& bodies);  ///< empty: the race is gone
   Result<StoreTotals> read_totals();
   Result<std::vector<StoredBatch>> read_batches(std::uint64_t after);
   struct Holding {

@@ -235,6 +235,42 @@ Status a_races_text_is_what_was_signed(const MakePlace& make) {
   return {};
 }
 
+Status lines_are_those_of_the_pages(const MakePlace& make) {
+  FURLONG_TRY(const auto store, open_with_importer(make));
+  std::vector<std::string> expected;  // the newest first
+  std::vector<IncomingBatch> batches;
+  for (std::uint32_t b = 0; b < 1100; ++b) {
+    IncomingBatch batch = a_batch(logs, b + 1, {a_race(2 * b + 1, b), a_race(2 * b + 2, b)});
+    batch.body = fmt::format("header\n{{\"first\":{}}}\n{{\"second\":{}}}\n", b, b);
+    expected.insert(expected.begin(),
+                    {fmt::format("{{\"second\":{}}}", b), fmt::format("{{\"first\":{}}}", b)});
+    batches.push_back(std::move(batch));
+  }
+  FURLONG_CHECK(store->add(batches));
+  std::vector<std::string> lines;
+  RaceFilter filter;
+  filter.limit = 100'000;
+  FURLONG_CHECK(store->lines(filter, [&](std::string_view line) {
+    lines.emplace_back(line);
+    return true;
+  }));
+  FURLONG_WANT(lines == expected, "{} lines, beyond a page", lines.size());
+  lines.clear();
+  FURLONG_CHECK(store->lines(filter, [&](std::string_view line) {
+    lines.emplace_back(line);
+    return lines.size() < 3;
+  }));
+  FURLONG_WANT(lines.size() == 3, "the visitor ends it");
+  filter.limit = 1500;
+  std::size_t count = 0;
+  FURLONG_CHECK(store->lines(filter, [&](std::string_view) { return ++count > 0; }));
+  FURLONG_WANT(count == 1500, "at most the limit: {}", count);
+  filter.program = "no such program";
+  FURLONG_CHECK(store->lines(filter, [&](std::string_view) { return ++count > 0; }));
+  FURLONG_WANT(count == 1500, "only what is asked for");
+  return {};
+}
+
 Status totals_count_and_tell_of_changes(const MakePlace& make) {
   FURLONG_TRY(const auto store, open_new(make));
   FURLONG_TRY(StoreTotals before, store->totals());
@@ -281,6 +317,7 @@ std::vector<StoreCase> reading_cases() {
       {"a_page_shows_only_what_is_asked_for", a_page_shows_only_what_is_asked_for},
       {"a_summary_gives_every_field", a_summary_gives_every_field},
       {"a_races_text_is_what_was_signed", a_races_text_is_what_was_signed},
+      {"lines_are_those_of_the_pages", lines_are_those_of_the_pages},
       {"totals_count_and_tell_of_changes", totals_count_and_tell_of_changes}};
 }
 
