@@ -1,5 +1,5 @@
-// Any body, well signed or not: what is accepted stands in the signed body as a whole line, the reply can be read, and
-// without the signature nothing is taken.
+// Any body, well signed or not: what is accepted stands in the signed body as a whole line, the reply can be
+// read, and without the signature nothing is taken.
 
 #include <cstdlib>
 
