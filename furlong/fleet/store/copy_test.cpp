@@ -111,6 +111,8 @@ class CopyStore : public testing::Test {
       auto store = postgres::store_kind().open(*url, {});
       EXPECT_TRUE(store) << store.error().text();
       if (store) places.push_back({"postgres", *std::move(store)});
+    } else {
+      RecordProperty("without_postgres", server.error().text());
     }
     return places;
   }
