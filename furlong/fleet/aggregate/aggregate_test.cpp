@@ -279,6 +279,28 @@ TEST(Aggregate, PowerExplainsADifferenceOfBases) {
   EXPECT_THAT(reasons(only_row(fleet.aggregated())), ElementsAre("odd base-disagrees"));
 }
 
+TEST(Aggregate, AWrongBaseUnderALowCapIsFoundByItsPeersThereAndItsGains) {
+  Fleet fleet;
+  for (int i = 0; i < 12; ++i) {
+    const bool capped = i % 4 == 0;  // three of twelve
+    fleet.add(3, {.machine = fmt::format("m{:02}", i),
+                  .gains = {{"u2", 3}, {"u4", capped ? 14.F : -2.F}, {"u8", -6}},
+                  .base_rate = capped ? 75.F : 100.F,
+                  .power_pct = capped ? 50.F : 100.F});
+  }
+  fleet.add(
+      3, {.machine = "odd", .gains = {{"u2", 44}, {"u4", 60}, {"u8", 32}}, .base_rate = 54, .power_pct = 50});
+  // A slower card alone is only slow: its gains are as others'.
+  fleet.add(
+      3, {.machine = "slow", .gains = {{"u2", 3}, {"u4", 14}, {"u8", -6}}, .base_rate = 59, .power_pct = 50});
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_THAT(reasons(row), ElementsAre("odd base-disagrees"));
+  EXPECT_THAT(row.set_aside[0].why,
+              HasSubstr("base 54 MH/s at 50% power, its peers there 75 MH/s: 3 of 5 voices under this cap "
+                        "contradict it, and its gains are +40% off"));
+}
+
 TEST(Aggregate, NamesThatAManifestWouldRefuseAreSetAside) {
   Fleet fleet;
   fleet.add(3, {.gains = {{"../../etc", 50}, {"u2", 2}}});

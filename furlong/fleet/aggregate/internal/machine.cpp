@@ -54,6 +54,7 @@ void MachineReader::begin(Quantity quantity, SubjectData& into) {
   into.won.assign(1, 0);
   counts_.assign(1, 0);
   machine_ = {};
+  last_source_ = none;
   rows_.clear();
   values_.clear();
 }
@@ -81,7 +82,8 @@ void MachineReader::add(const RaceRow& row) {
   ++into_->seen;
   note(machine_.slots, row.slot);
   note(machine_.labels, row.label);
-  into_->sources_seen.insert(row.source);
+  if (row.source != last_source_) into_->sources_seen.insert(row.source);
+  last_source_ = row.source;
   if (row.pinned) {
     ++machine_.seen_pinned;
     into_->named.insert(row.winner);
@@ -145,6 +147,7 @@ void MachineReader::end_machine() {
   read_ceiling();
   into_->machines.push_back(std::move(machine_));
   machine_ = {};
+  last_source_ = none;
   rows_.clear();
   values_.clear();
 }
@@ -194,6 +197,7 @@ void MachineReader::read_rows() {
   unsorted_.clear();
   std::vector<std::uint32_t> by_stratum(strata_.names.size());
   std::uint32_t last_race = none;
+  last_source_ = none;
   for (std::uint32_t place = 0; place < order_.size(); ++place) {
     const Row& row = rows_[order_[place]];
     for (std::size_t i = row.first; i < row.first + row.count; ++i)
@@ -214,7 +218,8 @@ void MachineReader::read_rows() {
     machine_.races += row.race != last_race;
     last_race = row.race;
     ++by_stratum[strata_.of_row[place]];
-    into_->sources.insert(row.source);
+    if (row.source != last_source_) into_->sources.insert(row.source);
+    last_source_ = row.source;
     machine_.newest_us = std::max(machine_.newest_us, row.ts_us);
     if (row.winner != 0) ++into_->won[local(row.winner)];
   }
@@ -301,9 +306,14 @@ void MachineReader::split(const Keys& keys, std::span<const Entry> entries, cons
 
 void MachineReader::reduce(std::uint32_t variant, std::span<const Entry> entries) {
   split(strata_, entries, [&](std::uint32_t key, auto part) { add_cell(variant, key, part); });
-  if (variant == 0) return;  // base gains nothing on any day
-  split(drivers_, entries,
-        [&](std::uint32_t key, auto part) { into_->drivers.push_back(slice_of(variant, key, part)); });
+  if (variant == 0) return;                                       // base gains nothing on any day
+  if (strata_.names.size() == 1 && drivers_.names.size() == 1) {  // the same races, the same median
+    const Cell& cell = into_->cells.back();
+    into_->drivers.push_back({cell.machine, variant, drivers_.names[0], cell.gain, cell.samples, cell.races});
+  } else {
+    split(drivers_, entries,
+          [&](std::uint32_t key, auto part) { into_->drivers.push_back(slice_of(variant, key, part)); });
+  }
   split(days_, entries,
         [&](std::uint32_t key, auto part) { into_->days.push_back(slice_of(variant, key, part)); });
 }

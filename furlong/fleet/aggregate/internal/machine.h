@@ -158,6 +158,7 @@ class MachineReader {
   SubjectData* into_ = nullptr;
 
   MachineEvidence machine_;
+  WordNumber last_source_ = none;  ///< seldom another than the one before
   std::vector<Row> rows_;
   std::vector<Value> values_;
   std::vector<std::uint32_t> order_;  ///< rows that count, by epoch

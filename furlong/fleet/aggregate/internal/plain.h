@@ -252,6 +252,27 @@ class Maker {
     return best;
   }
 
+  std::map<int, double> shifts_of_voices() {
+    std::map<int, std::vector<double>> all;
+    for (const auto& [variant, machines] : values_) {
+      if (variant == "base") continue;
+      std::vector<std::pair<int, double>> gains;
+      std::vector<double> values;
+      for (std::size_t v = 0; v < voices_.size(); ++v)
+        for (const std::string& machine : voices_[v]) {
+          if (!machines.contains(machine) || !machines.at(machine).contains(main_stratum(machine))) continue;
+          const double gain = machines.at(machine).at(main_stratum(machine)).gain;
+          if (!(gain > -100)) continue;
+          gains.emplace_back(int(v), std::log(1 + gain / 100));
+          values.push_back(gains.back().second);
+        }
+      for (const auto& [v, gain] : gains) all[v].push_back(gain - median(values));
+    }
+    std::map<int, double> shifts;
+    for (const auto& [v, values] : all) shifts[v] = median(values);
+    return shifts;
+  }
+
   void disagree() {
     std::map<int, std::vector<double>> bases;
     std::map<std::string, double> base_of;
@@ -287,10 +308,21 @@ class Maker {
       const double power = same ? 1 : std::max(1.0, a.power_high / b.power_low);
       return a.low > b.high * power * (1 + std::max(a.tolerance, b.tolerance));
     };
+    const std::map<int, double> shifts = shifts_of_voices();
     for (std::size_t i = 0; i < sides.size(); ++i) {
-      std::size_t against = 0;
-      for (const Side& other : sides) against += too_fast(sides[i], other) || too_fast(other, sides[i]);
-      if (2 * against <= sides.size()) continue;
+      std::size_t against = 0, under_cap = 0, against_under_cap = 0, shifted = 0;
+      for (std::size_t j = 0; j < sides.size(); ++j) {
+        const bool contradicts = too_fast(sides[i], sides[j]) || too_fast(sides[j], sides[i]);
+        const bool same_cap =
+            sides[i].power_low == sides[j].power_low && sides[i].power_high == sides[j].power_high;
+        against += contradicts;
+        under_cap += same_cap;
+        against_under_cap += contradicts && same_cap;
+        if (shifts.contains(int(i)) && shifts.contains(int(j)))
+          shifted += std::abs(shifts.at(int(i)) - shifts.at(int(j))) > std::log(1.1);
+      }
+      const bool wrong_base = 2 * against_under_cap > under_cap && 2 * shifted > sides.size();
+      if (2 * against <= sides.size() && !wrong_base) continue;
       aside_[i] = true;
       for (const std::string& machine : voices_[i]) row_.set_aside.insert({machine, "base-disagrees"});
     }

@@ -16,6 +16,8 @@ namespace {
 /// Cards of one silicon differ by a few percent; where the power cap is not known, by what it may explain.
 constexpr double least_tolerance = 0.10, least_tolerance_unknown = 0.25;
 constexpr double tolerated_scales = 5;
+/// Gains over a right base differ by less from machine to machine, in the middle of all variants.
+constexpr double shift_tolerance = 0.10;
 /// A ceiling is a measurement too.
 constexpr double ceiling_tolerance = 0.05;
 constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -147,6 +149,84 @@ double peers_median(const std::vector<Base>& bases, std::size_t but, bool same_p
   return stats::median_in_place(rates);
 }
 
+/// Of each voice: by how much its gains, in the middle of all variants, are higher than the fleet's (their
+/// logarithms). A base that is wrong shifts all gains alike, under whatever cap. NaN: it raced nothing but
+/// base.
+std::vector<double> shifts_of(const SubjectData& data, const Voices& voices) {
+  std::vector<std::vector<double>> by_voice(voices.all.size());
+  for (std::size_t begin = 0, end = 0; begin < data.cells.size(); begin = end) {
+    std::vector<std::pair<std::uint32_t, double>> gains;
+    for (; end < data.cells.size() && data.cells[end].variant == data.cells[begin].variant; ++end) {
+      const Cell& cell = data.cells[end];
+      if (cell.variant != 0 && cell.gain > -100 && cell.stratum == main_stratum(data.machines[cell.machine]))
+        gains.emplace_back(voices.of_machine[cell.machine], std::log1p(cell.gain / 100.0));
+    }
+    std::vector<double> values;
+    for (const auto& [voice, gain] : gains) values.push_back(gain);
+    const double middle = stats::median_in_place(values);
+    for (const auto& [voice, gain] : gains) by_voice[voice].push_back(gain - middle);
+  }
+  std::vector<double> shifts;
+  for (std::vector<double>& values : by_voice) shifts.push_back(stats::median_in_place(values));
+  return shifts;
+}
+
+/// How many voices' shifts differ from this one's by more than the tolerance.
+std::size_t shifted_from(double shift, const std::vector<double>& ascending) {
+  if (std::isnan(shift)) return 0;
+  const double tolerance = std::log1p(shift_tolerance);
+  const auto first = std::ranges::lower_bound(ascending, shift - tolerance);
+  const auto last = std::ranges::upper_bound(ascending, shift + tolerance);
+  return ascending.size() - static_cast<std::size_t>(last - first);
+}
+
+/// Bases of one subject, and who contradicts whom.
+class BaseCheck {
+ public:
+  BaseCheck(const SubjectData& data, const std::string& unit, const Voices& voices)
+      : unit_(unit),
+        bases_(voice_bases(data, voices)),
+        peers_(peers_of(bases_)),
+        shifts_(shifts_of(data, voices)),
+        ascending_(shifts_) {
+    std::erase_if(ascending_, [](double shift) { return std::isnan(shift); });
+    std::ranges::sort(ascending_);
+  }
+
+  /// Why it is set aside; empty: it is not.
+  std::string against(std::size_t voice) const {
+    const Base& base = bases_[voice];
+    const std::size_t all = contradictions(base, peers_);
+    if (2 * all > bases_.size())
+      return fmt::format("{}: {} of {} voices contradict it, by more than {:.0f}% beyond what power explains",
+                         text(voice), all, bases_.size(), 100 * base.tolerance);
+    const Peers& peers = peers_.at(base.power);
+    const std::size_t under_cap = contradictions(base, {{base.power, peers}});
+    if (2 * under_cap <= peers.lows.size()) return {};
+    if (2 * shifted_from(shifts_[voice], ascending_) <= bases_.size()) return {};
+    return fmt::format(
+        "{}: {} of {} voices under this cap contradict it, and its gains are {:+.0f}% off all "
+        "others' alike",
+        text(voice), under_cap, peers.lows.size(), 100 * std::expm1(shifts_[voice]));
+  }
+
+ private:
+  std::string text(std::size_t voice) const {
+    const double there = peers_median(bases_, voice, true);
+    const double median = std::isnan(there) ? peers_median(bases_, voice, false) : there;
+    return fmt::format("base {} {}, its peers{} {}",
+                       rate_text((bases_[voice].lo + bases_[voice].hi) / 2, unit_),
+                       at_power(bases_[voice].stratum), std::isnan(there) ? " at any power" : " there",
+                       rate_text(median, unit_));
+  }
+
+  const std::string& unit_;
+  const std::vector<Base> bases_;
+  const std::map<Power, Peers> peers_;
+  const std::vector<double> shifts_;
+  std::vector<double> ascending_;
+};
+
 /// By stratum: what a card may reach there, by the median over voices.
 std::map<Stratum, double> ceilings_of(const SubjectData& data, const Voices& voices) {
   struct Reported {
@@ -199,26 +279,16 @@ std::string above_text(const Above& above) {
 
 void set_aside_bases(const SubjectData& data, const StoreNames& names, const std::string& unit,
                      Voices& voices) {
-  const std::vector<Base> bases = voice_bases(data, voices);
-  const auto peers = peers_of(bases);
-  for (std::size_t i = 0; i < bases.size(); ++i) {
-    const std::size_t against = contradictions(bases[i], peers);
-    if (2 * against <= bases.size()) continue;
-    Voice& voice = voices.all[i];
-    voice.aside = true;
-    const double there = peers_median(bases, i, true);
-    const double median = std::isnan(there) ? peers_median(bases, i, false) : there;
-    for (const std::uint32_t member : voice.members)
-      voices.set_aside.push_back(
-          {.machine = names.machines[data.machines[member].number],
-           .reason = "base-disagrees",
-           .why =
-               fmt::format("base {} {}, its peers{} {}: {} of {} voices contradict it, by more than {:.0f}% "
-                           "beyond what power explains",
-                           rate_text((bases[i].lo + bases[i].hi) / 2, unit), at_power(bases[i].stratum),
-                           std::isnan(there) ? " at any power" : " there", rate_text(median, unit), against,
-                           bases.size(), 100 * bases[i].tolerance),
-           .races = static_cast<int>(data.machines[member].counted)});
+  const BaseCheck check(data, unit, voices);
+  for (std::size_t i = 0; i < voices.all.size(); ++i) {
+    const std::string why = check.against(i);
+    if (why.empty()) continue;
+    voices.all[i].aside = true;
+    for (const std::uint32_t member : voices.all[i].members)
+      voices.set_aside.push_back({.machine = names.machines[data.machines[member].number],
+                                  .reason = "base-disagrees",
+                                  .why = why,
+                                  .races = static_cast<int>(data.machines[member].counted)});
   }
 }
 

@@ -40,7 +40,8 @@ struct Voices {
 Voices find_voices(const SubjectData& data, const StoreNames& names);
 
 /// Sets aside voices whose base rates more than half of the voices contradict: faster or slower than power
-/// caps and the scatter of peers explain.
+/// caps and the scatter of peers explain. Also those that more than half under their own cap contradict, if
+/// their gains are off those of more than half of all voices, all alike.
 void set_aside_bases(const SubjectData& data, const StoreNames& names, const std::string& unit,
                      Voices& voices);
 
