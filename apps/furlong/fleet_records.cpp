@@ -67,12 +67,12 @@ Result<fleet::ExportFilter> export_filter(const Arguments& arguments) {
   return filter;
 }
 
-CountLine::CountLine(bool quiet)
+RecordsProgress::RecordsProgress(bool quiet)
     : on_(!quiet && isatty(STDERR_FILENO) == 1), begin_ns_(system_clock().now_ns()) {}
 
-CountLine::~CountLine() { clear(); }
+RecordsProgress::~RecordsProgress() { clear(); }
 
-void CountLine::show(const std::string& text, double share) {
+void RecordsProgress::show(const std::string& text, double share) {
   if (!on_ || system_clock().now_ns() < next_ns_) return;
   next_ns_ = system_clock().now_ns() + draw_every_ns;
   const double seconds = static_cast<double>(system_clock().now_ns() - begin_ns_) * 1e-9;
@@ -84,19 +84,15 @@ void CountLine::show(const std::string& text, double share) {
   drawn_ = true;
 }
 
-void CountLine::clear() {
+void RecordsProgress::clear() {
   if (drawn_) print_err("\r\033[2K");
   drawn_ = false;
 }
 
 std::string count_text(std::uint64_t count, std::string_view what) {
-  const std::string digits = fmt::format("{}", count);
-  std::string grouped;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) grouped += ' ';
-    grouped += digits[i];
-  }
-  return fmt::format("{} {}{}", grouped, what, count == 1 ? "" : "s");
+  std::string digits = fmt::format("{}", count);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ' ');
+  return fmt::format("{} {}{}", digits, what, count == 1 ? "" : "s");
 }
 
 }  // namespace furlong::app

@@ -26,12 +26,12 @@ Result<fleet::ExportFilter> export_filter(const Arguments& arguments);
 
 /// One line on a terminal's standard error that is drawn anew a few times a second; nothing elsewhere. The
 /// destructor clears it.
-class CountLine {
+class RecordsProgress {
  public:
-  explicit CountLine(bool quiet = false);
-  ~CountLine();
-  CountLine(const CountLine&) = delete;
-  CountLine& operator=(const CountLine&) = delete;
+  explicit RecordsProgress(bool quiet = false);
+  ~RecordsProgress();
+  RecordsProgress(const RecordsProgress&) = delete;
+  RecordsProgress& operator=(const RecordsProgress&) = delete;
   /// `share`: 0 to 1; negative: not known.
   void show(const std::string& text, double share);
   /// Before something else is written to standard error.

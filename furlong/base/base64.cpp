@@ -2,6 +2,8 @@
 
 #include <sodium.h>
 
+#include <array>
+
 namespace furlong {
 
 std::string to_base64(ByteView bytes) {
@@ -22,6 +24,17 @@ Result<std::string> from_base64(std::string_view text) {
     return fail(Code::invalid, "no base64 (RFC 4648, padded, without blanks)");
   bytes.resize(size);
   return bytes;
+}
+
+std::string make_secret_text() {
+  std::array<std::uint8_t, 32> bytes{};
+  randombytes_buf(bytes.data(), bytes.size());
+  std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_URLSAFE_NO_PADDING), '\0');
+  sodium_bin2base64(text.data(), text.size(), bytes.data(), bytes.size(),
+                    sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+  text.pop_back();
+  sodium_memzero(bytes.data(), bytes.size());
+  return text;
 }
 
 }  // namespace furlong

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace furlong {
 namespace {
 
@@ -25,6 +27,18 @@ TEST(Base64, OneTextForTheSameBytes) {
   for (const char* bad :
        {"Zg", "Zg=", "Zg===", "Zh==", "Zm9v\n", " Zm9v", "Zm 9v", "Zm9v=", "Zm9-", "====", "Z"})
     EXPECT_FALSE(from_base64(bad)) << bad;
+}
+
+TEST(SecretText, IsOfItsAlphabetAndNeverTheSame) {
+  std::set<std::string> all;
+  for (int i = 0; i < 100; ++i) {
+    const std::string text = make_secret_text();
+    EXPECT_EQ(text.size(), 43u);
+    EXPECT_EQ(text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+              std::string::npos);
+    all.insert(text);
+  }
+  EXPECT_EQ(all.size(), 100u);
 }
 
 }  // namespace

@@ -35,11 +35,16 @@ Code code_of(int result) {
 }
 
 Error error_of(sqlite3* database, const std::string& name, std::string_view doing) {
+  const int left = errno;
   const int result = sqlite3_extended_errcode(database);
   const int primary = result & 0xFF;
   // Behind these the system has said more: SQLite tells a full disk as such in one of its functions only.
-  const int number =
-      primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN ? sqlite3_system_errno(database) : 0;
+  // After a COMMIT it has forgotten; what the last call of the system left is then the best there is.
+  int number = 0;
+  if (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN) {
+    number = sqlite3_system_errno(database);
+    if (number == 0) number = left;
+  }
   Code code = code_of(result);
   if (number == ENOSPC || number == EDQUOT || number == EFBIG) code = Code::exhausted;
   if (number == EACCES || number == EPERM || number == EROFS) code = Code::denied;
@@ -100,6 +105,7 @@ Result<bool> Statement::step() {
     return fail(state_->bind_result == SQLITE_RANGE ? Code::internal : code_of(state_->bind_result),
                 "{}: binding a value of '{}': {}", state_->name, brief(sqlite3_sql(state_->handle)),
                 sqlite3_errstr(state_->bind_result));
+  errno = 0;
   const int result = sqlite3_step(state_->handle);
   if (result == SQLITE_ROW) return true;
   if (result == SQLITE_DONE) return false;
@@ -143,8 +149,8 @@ Result<Database> Database::open(const std::filesystem::path& file, const Databas
   state->name = file.string();
   const int flags = options.read_only ? SQLITE_OPEN_READONLY
                                       : SQLITE_OPEN_READWRITE | (options.create ? SQLITE_OPEN_CREATE : 0);
-  const int result =
-      sqlite3_open_v2(state->name.c_str(), &state->handle, flags | SQLITE_OPEN_EXRESCODE, nullptr);
+  const int result = sqlite3_open_v2(state->name.c_str(), &state->handle,
+                                     flags | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX, nullptr);
   if (state->handle == nullptr)
     return fail(Code::exhausted, "{}: opening the database: not enough memory", state->name);
   if (result != SQLITE_OK) return error_of(state->handle, state->name, "opening the database");
@@ -180,6 +186,7 @@ Result<Database> Database::in_memory() { return open(":memory:"); }
 
 Status Database::execute(std::string_view sql) {
   const std::string text(sql);  // sqlite3_exec wants a closing zero
+  errno = 0;
   if (sqlite3_exec(state_->handle, text.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
     return error_of(state_->handle, state_->name, brief(sql));
   return {};
@@ -237,7 +244,8 @@ Status Database::copy_to(const std::filesystem::path& file) {
   FURLONG_TRY(Statement copy, prepare("VACUUM INTO ?"));
   copy.bind(1, std::string_view(file.native()));
   auto done = copy.step();
-  if (!done && std::filesystem::exists(file) && done.error().code() == Code::internal)
+  std::error_code unknown;
+  if (!done && std::filesystem::exists(file, unknown) && done.error().code() == Code::internal)
     return fail(Code::invalid, "{}: {} is there already", state_->name, file.string());
   FURLONG_CHECK(done);
   return {};

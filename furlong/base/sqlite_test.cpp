@@ -219,6 +219,76 @@ TEST_F(Sqlite, ManyMayOpenANewFileAtOnce) {
   }
 }
 
+TEST_F(Sqlite, BytesComeBackWithoutACopy) {
+  auto database = Database::in_memory();
+  ASSERT_TRUE(database->execute("CREATE TABLE t(b BLOB NOT NULL, s TEXT NOT NULL) STRICT"));
+  const std::string bytes("\0\xff\x01", 3);
+  auto insert = database->prepare("INSERT INTO t VALUES(?, ?)");
+  insert->bind(1, as_bytes(bytes));
+  insert->bind(2, std::string_view("text"));
+  ASSERT_TRUE(insert->step());
+  insert->reset();
+  insert->bind(1, ByteView());
+  insert->bind(2, std::string_view());
+  ASSERT_TRUE(insert->step()) << "no bytes are not NULL";
+  auto query = database->prepare("SELECT b, s FROM t ORDER BY rowid");
+  ASSERT_TRUE(*query->step());
+  EXPECT_EQ(as_text(query->blob(0)), bytes);
+  EXPECT_EQ(query->text_view(1), "text");
+  ASSERT_TRUE(*query->step());
+  EXPECT_TRUE(query->blob(0).empty());
+  EXPECT_TRUE(query->text_view(1).empty());
+}
+
+TEST_F(Sqlite, OpensOnlyWhatIsThereAndOnlyToRead) {
+  const auto file = folder_ / "o.db";
+  EXPECT_EQ(Database::open(file, {.create = false}).error().code(), Code::unavailable);
+  EXPECT_EQ(Database::open(file, {.read_only = true}).error().code(), Code::unavailable);
+  EXPECT_FALSE(std::filesystem::exists(file));
+  ASSERT_TRUE(Database::open(file, {.page_bytes = 8192})->migrate(two_steps));
+  EXPECT_TRUE(Database::open(file, {.create = false}));
+  auto reader = Database::open(file, {.read_only = true});
+  ASSERT_TRUE(reader) << reader.error().text();
+  EXPECT_EQ(count(*reader, "SELECT count(*) FROM t"), 2);
+  EXPECT_EQ(count(*reader, "PRAGMA page_size"), 8192);
+  EXPECT_EQ(*reader->schema_version(), 2);
+  const Status denied = reader->execute("INSERT INTO t VALUES(3, 'y')");
+  ASSERT_FALSE(denied);
+  EXPECT_EQ(denied.error().code(), Code::denied);
+}
+
+TEST_F(Sqlite, AWriterThatWaitsTooLongIsToldSo) {
+  const auto file = folder_ / "b.db";
+  auto one = Database::open(file);
+  ASSERT_TRUE(one->migrate(two_steps));
+  auto two = Database::open(file, {.busy_timeout_ms = 30});
+  ASSERT_TRUE(one->execute("BEGIN IMMEDIATE"));
+  const Status busy = two->execute("BEGIN IMMEDIATE");
+  ASSERT_FALSE(busy);
+  EXPECT_EQ(busy.error().code(), Code::timeout);
+  EXPECT_EQ(count(*two, "SELECT count(*) FROM t"), 2) << "readers do not wait";
+  ASSERT_TRUE(one->execute("COMMIT"));
+  EXPECT_TRUE(two->execute("BEGIN IMMEDIATE"));
+}
+
+TEST_F(Sqlite, ACopyIsOfOneMomentAndOfANewFile) {
+  auto database = Database::open(folder_ / "f.db");
+  ASSERT_TRUE(database->migrate(two_steps));
+  auto reader = Database::open(folder_ / "f.db", {.read_only = true});
+  ASSERT_TRUE(database->execute("BEGIN IMMEDIATE; INSERT INTO t VALUES(3, 'not yet')"));
+  const Status copied = reader->copy_to(folder_ / "copy.db");
+  ASSERT_TRUE(copied) << copied.error().text();
+  ASSERT_TRUE(database->execute("COMMIT"));
+  auto copy = Database::open(folder_ / "copy.db");
+  EXPECT_EQ(count(*copy, "SELECT count(*) FROM t"), 2);
+  EXPECT_EQ(*copy->schema_version(), 2);
+  const Status again = database->copy_to(folder_ / "copy.db");
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code(), Code::invalid);
+  EXPECT_THAT(again.error().text(), HasSubstr("copy.db"));
+  EXPECT_EQ(count(*copy, "SELECT count(*) FROM t"), 2);
+}
+
 TEST_F(Sqlite, AStatementMayOutliveItsDatabase) {
   auto query = [] {
     auto database = Database::in_memory();

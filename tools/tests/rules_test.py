@@ -49,6 +49,20 @@ class Rules(unittest.TestCase):
         self.assertIn("link to gone.md", self.findings({"docs/a.md": "[x](gone.md)\n"})[0])
         self.assertIn("names tools/gone", self.findings({"docs/a.md": "run `tools/gone`\n"})[0])
 
+    def test_a_lock_file_names_no_registry(self):
+        lock = '{"node_modules/x": {"version": "1.0.0",\n"resolved": "https://registry.example/x.tgz"}}\n'
+        self.assertIn("package-lock.json:2: names a registry", self.findings({"web/package-lock.json": lock})[0])
+        self.assertEqual(self.findings({"web/package-lock.json": '{"node_modules/x": {"version": "1.0.0"}}\n'}), [])
+
+    def test_dead_modules_and_tests_of_the_dashboard(self):
+        files = {"web/src/main.tsx": "import { a } from './a';\nimport './b.css';\n", "web/src/a.ts": "x\n", "web/src/b.css": "x\n"}
+        self.assertEqual(self.findings(files), [])
+        self.assertIn("c.ts: nothing imports it", self.findings({**files, "web/src/c.ts": "x\n"})[0])
+        only_tested = {**files, "web/src/c.ts": "x\n", "web/src/c.test.ts": "import './c';\nexpect(1)\n"}
+        self.assertIn("c.ts: nothing imports it", self.findings(only_tested)[0])
+        self.assertIn("without an assertion", self.findings({**files, "web/src/a.test.ts": "import './a';\n"})[0])
+        self.assertIn("without an assertion", self.findings({"web/test/a.test.mjs": "it()\n"})[0])
+
     def test_long_file_and_large_blob(self):
         self.assertIn("split it", self.findings({"a.cpp": "\n" * 1000})[0])
         self.assertIn("over 1 MiB", self.findings({"a.bin": "x" * (2 << 20)})[0])

@@ -39,7 +39,7 @@ Result<int> run(const Arguments& arguments) {
   FURLONG_CHECK(output.open(name));
   if (csv) FURLONG_CHECK(output.write(fleet::csv_head()));
   std::uint64_t records = 0;
-  CountLine progress(name == "-");
+  RecordsProgress progress(name == "-");
   const auto write = [&](std::string_view line) -> Result<bool> {
     if (csv) {
       FURLONG_TRY(const auto record, record::parse_record(line, "a stored record"));

@@ -24,7 +24,7 @@ struct Seen {
 
 class Reading {
  public:
-  Reading(const Arguments& arguments, CountLine& progress, std::stop_token stop)
+  Reading(const Arguments& arguments, RecordsProgress& progress, std::stop_token stop)
       : arguments_(arguments), progress_(progress), stop_(std::move(stop)) {}
 
   Status configure() {
@@ -108,7 +108,7 @@ class Reading {
   }
 
   const Arguments& arguments_;
-  CountLine& progress_;
+  RecordsProgress& progress_;
   const std::stop_token stop_;
   fleet::ImportDefaults defaults_;
   std::optional<fleet::ExchangeFormat> format_;
@@ -116,7 +116,7 @@ class Reading {
 };
 
 /// --strict: everything is read once before anything is filed.
-Status check_all(const Arguments& arguments, CountLine& progress, const std::stop_token& stop) {
+Status check_all(const Arguments& arguments, RecordsProgress& progress, const std::stop_token& stop) {
   Reading reading(arguments, progress, stop);
   FURLONG_CHECK(reading.configure());
   for (const std::string& name : arguments.positionals) {
@@ -158,7 +158,7 @@ Result<int> run(const Arguments& arguments) {
   const std::stop_token stop = stop_on_interrupt();
   if (std::ranges::count(arguments.positionals, "-") > 1)
     return fail(Code::invalid, "-: standard input can be read once");
-  CountLine progress(arguments.flag("--json"));
+  RecordsProgress progress(arguments.flag("--json"));
   if (arguments.flag("--strict")) FURLONG_CHECK(check_all(arguments, progress, stop));
   Reading reading(arguments, progress, stop);
   FURLONG_CHECK(reading.configure());

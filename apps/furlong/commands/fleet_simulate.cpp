@@ -181,7 +181,7 @@ Result<int> run(const Arguments& arguments) {
   // Before the races: what is known does not hang on how far they come.
   if (arguments.given("--truth"))
     FURLONG_CHECK(system_files().write_atomic(arguments.value("--truth"), fleet::truth_text(*simulation)));
-  CountLine line(arguments.value("--out") == "-");
+  RecordsProgress line(arguments.value("--out") == "-");
   const fleet::FeedProgress progress = [&](const fleet::FeedCounts& counts, double share) {
     line.show(count_text(counts.records, "record"), share);
   };

@@ -155,7 +155,8 @@ struct RegressionOptions {
   std::optional<std::int64_t> until_us;  ///< end of the later one; nullopt: just after the newest race
   double threshold_pct = 1;              ///< slower by less is none
   int min_machines = 1;
-  unsigned threads = 0;  ///< as AggregateOptions::threads
+  std::vector<std::string> machines;  ///< races of these alone; empty: of all
+  unsigned threads = 0;               ///< as AggregateOptions::threads
 };
 
 /// A variant that got slower on a card, with a driver.

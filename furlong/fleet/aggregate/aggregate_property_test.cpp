@@ -210,6 +210,7 @@ void add_liar(Random& random, Fleet& fleet, const Truth& truth, const std::strin
 }
 
 TEST(AggregateProperty, APoisonedMinorityDoesNotChangeTheWinner) {
+  int pinned = 0;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed, "poison");
@@ -217,21 +218,33 @@ TEST(AggregateProperty, APoisonedMinorityDoesNotChangeTheWinner) {
     Fleet fleet;
     const std::uint64_t honest = 2 + random.below(8);
     for (std::uint64_t i = 0; i < honest; ++i) add_honest(random, fleet, truth, fmt::format("h{:02}", i));
-    const RowEvidence before = testing::only_row(fleet.aggregated());
+    AggregateOptions options{.stable_races = 3, .stable_machines = 2};
+    const Aggregate clean = fleet.aggregated(options);
+    const RowEvidence before = testing::only_row(clean);
     ASSERT_EQ(before.variant, truth.best);
+
     ASSERT_TRUE(before.set_aside.empty()) << before.set_aside[0].why;
     const std::uint64_t liars = 1 + random.below(honest - 1);
     const std::uint64_t plan = random.next();
     for (std::uint64_t i = 0; i < liars; ++i)
       add_liar(random, fleet, truth, fmt::format("{}{:02}", random.below(2) == 0 ? "a" : "z", i), plan);
-    const RowEvidence after = testing::only_row(fleet.aggregated());
+    const RowEvidence after = testing::only_row(fleet.aggregated(options));
     EXPECT_EQ(after.variant, truth.best) << after.why << " (" << honest << " honest, " << liars << " liars)";
     // No honest machine is set aside for what others say; it may be joined with one that claims its card.
     for (const SetAside& one : after.set_aside)
       if (one.machine.starts_with("h") && one.reason != "same-card")
         ADD_FAILURE() << one.machine << ' ' << one.reason << ": " << one.why;
     if (HasFailure()) return;
+    // They may keep it from being pinned anew, but what is pinned stays.
+    if (before.choice != Choice::pinned_by_stability) continue;
+    ++pinned;
+    options.previous = to_tuning(clean);
+    const RowEvidence still = testing::only_row(fleet.aggregated(options));
+    EXPECT_EQ(still.variant, truth.best) << still.why;
+    EXPECT_EQ(still.choice, Choice::pinned_by_stability) << still.why;
+    if (HasFailure()) return;
   }
+  EXPECT_GT(pinned, 150);
 }
 
 }  // namespace

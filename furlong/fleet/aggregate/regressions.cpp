@@ -86,12 +86,22 @@ void make_comparisons(const internal::StoreNames& names, SubjectComparisons& sub
   }
 }
 
+/// Whose races count: by number; empty: everybody's.
+std::vector<bool> wanted_machines(const internal::StoreNames& names, const RegressionOptions& options) {
+  if (options.machines.empty()) return {};
+  std::vector<bool> wanted(names.machines.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    wanted[i] = std::ranges::find(options.machines, names.machines[i]) != options.machines.end();
+  return wanted;
+}
+
 Status scan_subject(Store& store, const internal::StoreContents& contents, const SubjectRow& subject,
-                    const Regressions& windows, SubjectComparisons& into) {
+                    const std::vector<bool>& wanted, const Regressions& windows, SubjectComparisons& into) {
   internal::ChangeReader reader(contents.known, windows.after.from_us, into.changes);
   FURLONG_CHECK(
       store.scan(subject.number, {windows.before.from_us, windows.after.to_us}, [&](const RaceRow& row) {
-        reader.add(row);
+        // A machine that came after the names were read is in no list either.
+        if (wanted.empty() || (row.machine < wanted.size() && wanted[row.machine])) reader.add(row);
         return true;
       }));
   reader.end();
@@ -207,10 +217,11 @@ Result<Regressions> find_regressions(const OpenStore& open, const RegressionOpti
   result.after.to_us = options.until_us.value_or(contents.newest_us + 1);
   result.after.from_us = result.before.to_us = result.after.to_us - width;
   result.before.from_us = result.before.to_us - width;
+  const std::vector<bool> wanted = wanted_machines(contents.names, options);
   std::vector<SubjectComparisons> subjects(contents.subjects.size());
   FURLONG_CHECK(internal::for_each_subject(
       open, std::move(store), subjects.size(), options.threads, [&](Store& own, std::size_t i) {
-        return scan_subject(own, contents, contents.subjects[i], result, subjects[i]);
+        return scan_subject(own, contents, contents.subjects[i], wanted, result, subjects[i]);
       }));
   for (const SubjectComparisons& subject : subjects)
     result.compared +=

@@ -81,6 +81,21 @@ TEST(Regressions, APlantedOneIsFoundInFleetsOfEverySize) {
   }
 }
 
+TEST(Regressions, OfSomeMachinesOnly) {
+  Random random(11);
+  const Fleet fleet = two_windows(
+      random,
+      {.machines = 12, .races = 20, .change_pct = [](const std::string& variant, int machine, bool after) {
+         return after && machine < 4 && variant == "u4" ? -6.0 : 0.0;
+       }});
+  EXPECT_EQ(found(fleet).regressions.size(), 0u) << "a third of the machines moves no median";
+  const Regressions slow = found(fleet, {.machines = {"m00", "m01", "m02", "m03", "nobody"}});
+  ASSERT_EQ(slow.regressions.size(), 1u);
+  EXPECT_EQ(slow.regressions[0].change_pct.machines, 4);
+  EXPECT_EQ(found(fleet, {.machines = {"m04", "m05", "m06", "m07"}}).regressions.size(), 0u);
+  EXPECT_EQ(found(fleet, {.machines = {"nobody"}}).compared, 0);
+}
+
 TEST(Regressions, WhereBaseSlowedAsMuchItIsNotTheVariant) {
   Random random(5);
   const Fleet fleet = two_windows(

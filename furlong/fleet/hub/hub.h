@@ -43,7 +43,14 @@ struct HubOptions {
   double keep_days = 0;               ///< races older than this are forgotten; 0: none is
   double batches_per_minute = 120;    ///< of one machine, in the long run; bursts of as many
   double enrolments_per_minute = 30;  ///< of one address
-  double future_s = 600;              ///< a record from further ahead of the hub's clock is refused
+  std::size_t most_batches = 64;      ///< judged, queued or written at one time; each holds a thread
+  std::size_t commit_batches = 64;    ///< at most in one transaction; 1: each has its own
+  /// That these may take: a batch is counted as judging_factor times its bytes (judge.h).
+  std::size_t most_batch_memory = 256u << 20;
+  /// Clients' addresses are the last ones of X-Forwarded-For, which the proxy adds. Without a proxy anybody
+  /// could write there what they like.
+  bool behind_proxy = false;
+  double future_s = 600;  ///< a record from further ahead of the hub's clock is refused
   std::vector<ShippedLattice> lattices;
   std::string version;  ///< of Furlong
 };

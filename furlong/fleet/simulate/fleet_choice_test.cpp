@@ -18,6 +18,7 @@ namespace furlong::fleet {
 namespace {
 
 constexpr double window_days = 7;
+constexpr double as_good_pct = 0.5;
 constexpr std::int64_t window_us = 7 * 86'400'000'000;
 
 SimulateOptions fifty() {
@@ -107,17 +108,23 @@ TEST(FleetChoice, TheTrueBestIsChosenAndTheTuningDoesNotFlap) {
     const TruthSubject* is = truth.find(subject);
     ASSERT_NE(is, nullptr);
     pins += choice.second;
-    std::set<std::string> bests;
-    for (const TruthRow& cap : is->caps) bests.insert(cap.best);
-    // Where another variant is the best under another cap, it must be one of these; base where none is.
-    EXPECT_TRUE(bests.contains(choice.first)) << subject.program_class << " " << choice.first;
-    if (bests.size() > 1) continue;
+    const TruthRow& best = is->overall;
+    // Over the caps together two variants may be as good as each other, and a variant whose gain differs by
+    // cap has a median that moves with who raced in that week; within `as_good_pct` either may be chosen.
+    double gain = 0;
+    for (const auto& [name, of_variant] : best.gains)
+      if (name == choice.first) gain = of_variant;
+    EXPECT_GE(gain, best.gain_pct - as_good_pct)
+        << subject.program_class << " " << choice.first << " instead of " << best.best;
+    if (best.best != "base" && best.lead_pct < as_good_pct) continue;
     ++clear;
-    if (choice.first == "base") {
+    if (best.best == "base") {
       EXPECT_FALSE(choice.second) << "base is not pinned";
+    } else {
+      EXPECT_EQ(choice.first, best.best) << subject.program_class;
     }
   }
-  EXPECT_GT(clear, 9) << "of 18 subjects";
+  EXPECT_GE(clear, 9) << "of 18 subjects";
   EXPECT_GT(pins, 8);
 
   for (int number = 1; number < 4; ++number) {

@@ -99,10 +99,9 @@ Status Copy::copy_some(std::span<const StoredBatch> some) {
     fresh.push_back(std::move(one));
   }
   FURLONG_CHECK(mark_gone(fresh));
-  FURLONG_CHECK(to_.put_batches(fresh));
+  FURLONG_TRY(const std::uint64_t races, to_.put_batches(fresh));
   counts_.batches += fresh.size();
-  for (const IncomingBatch& batch : fresh)
-    for (const IncomingBatch::Line& line : batch.lines) counts_.races += line.race && !line.gone;
+  counts_.races += races;
   tell();
   return {};
 }

@@ -1,11 +1,30 @@
 #include "furlong/fleet/store/store.h"
 
+#include <algorithm>
+
 #include "furlong/base/text.h"
 
 namespace furlong::fleet {
 
 std::string_view machine_state_name(MachineState state) {
   return state == MachineState::active ? "active" : "retired";
+}
+
+Status Store::lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit) {
+  RaceFilter page = filter;
+  std::size_t left = filter.limit;
+  while (left > 0) {
+    page.limit = std::min<std::size_t>(left, 1000);
+    FURLONG_TRY(const auto summaries, races(page));
+    for (const RaceSummary& summary : summaries) {
+      FURLONG_TRY(const auto found, race(summary.id));
+      if (found && !visit(found->line)) return {};  // one that went since is none
+    }
+    if (summaries.size() < page.limit) return {};
+    left -= summaries.size();
+    page.before = summaries.back().id;
+  }
+  return {};
 }
 
 Result<std::unique_ptr<Store>> open_store(std::span<const StoreKind> kinds, std::string_view url,

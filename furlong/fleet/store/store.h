@@ -203,6 +203,10 @@ class Store {
     StoredBatch batch;
   };
   virtual Result<std::optional<RaceText>> race(std::string_view id) = 0;
+  /// The lines of the races that the filter selects, as the machines signed them, the newest first; its
+  /// `limit` may be any number here. The visitor returns false to end it. This one asks for each race; a
+  /// store may do better.
+  virtual Status lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit);
   virtual Result<StoreTotals> totals() = 0;
 
   // -- copies
@@ -218,8 +222,8 @@ class Store {
   virtual Result<bool> has_batch(const StoredBatch& batch) = 0;
   /// Batches as they are, for copies, with the rules of add(), but: each is kept, whatever comes of its
   /// records; its machine's counts stay as they are; one that is there already is left alone with its
-  /// records.
-  virtual Status put_batches(std::span<const IncomingBatch> batches) = 0;
+  /// records. Returns how many races are new.
+  virtual Result<std::uint64_t> put_batches(std::span<const IncomingBatch> batches) = 0;
   /// A consistent copy of all of it in a new file, made while others write. false: this kind makes none, and
   /// nothing was done. Not synced.
   virtual Result<bool> snapshot(const std::filesystem::path& file) = 0;

@@ -95,10 +95,14 @@ class Reader {
     RaceFilter filter;
     filter.window = {INT64_MIN, INT64_MAX};
     filter.limit = 7;
+    std::string last;
     for (;;) {
       FURLONG_TRY(const std::vector<RaceSummary> page, store_.races(filter));
       for (const RaceSummary& race : page) {
         ++summaries_;
+        if (!last.empty() && race.id >= last)
+          return fail(Code::corrupt, "races() gives {} after {}", race.id, last);
+        last = race.id;
         FURLONG_TRY(const std::optional<Store::RaceText> text, store_.race(race.id));
         if (!text) return fail(Code::corrupt, "race() does not know {}", race.id);
         lines_.push_back(fmt::format(

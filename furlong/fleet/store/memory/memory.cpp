@@ -165,7 +165,7 @@ class MemoryStore : public Store {
     const std::scoped_lock lock(data_->mutex);
     return data_->batch_of.contains({batch.machine, batch.id, batch.body});
   }
-  Status put_batches(std::span<const IncomingBatch> batches) override;
+  Result<std::uint64_t> put_batches(std::span<const IncomingBatch> batches) override;
   Result<bool> snapshot(const std::filesystem::path&) override { return false; }
 
  private:
@@ -314,18 +314,20 @@ Status MemoryStore::check_machines(std::span<const IncomingBatch> batches) const
   return {};
 }
 
-Status MemoryStore::put_batches(std::span<const IncomingBatch> batches) {
+Result<std::uint64_t> MemoryStore::put_batches(std::span<const IncomingBatch> batches) {
   const std::scoped_lock lock(data_->mutex);
   FURLONG_CHECK(check_machines(batches));
+  std::uint64_t fresh = 0;
   for (const IncomingBatch& batch : batches) {
     if (data_->batch_of.contains({batch.machine, batch.id, batch.body})) continue;
     Machine& machine = data_->machines.at(batch.machine);
     const Machine before = machine;
-    add_one(batch, true);
+    const BatchOutcome outcome = add_one(batch, true);
+    fresh += static_cast<std::uint64_t>(std::ranges::count(outcome.fates, Fate::accepted));
     machine = before;
   }
   if (!batches.empty()) ++data_->change;
-  return {};
+  return fresh;
 }
 
 Result<std::uint64_t> MemoryStore::prune(std::int64_t before_us) {

@@ -21,9 +21,11 @@ namespace furlong::fleet::postgres {
 class TestServer {
  public:
   /// `unavailable` when this machine has no PostgreSQL, or no user that may run it; says why.
-  static Result<std::unique_ptr<TestServer>> start() {
+  /// `durable`: as servers are run, for measuring; tests of nothing but content are quicker without.
+  static Result<std::unique_ptr<TestServer>> start(bool durable = false) {
     FURLONG_TRY(TemporaryFolder folder, TemporaryFolder::make("furlong-pg"));
     std::unique_ptr<TestServer> server(new TestServer(std::move(folder)));
+    server->fsync_ = durable ? "fsync=on" : "fsync=off";
     FURLONG_CHECK(server->find_programs());
     FURLONG_CHECK(server->choose_user());
     FURLONG_CHECK(server->run({"initdb", "-D", server->data().string(), "-A", "trust", "-U", "postgres", "-E",
@@ -43,8 +45,8 @@ class TestServer {
     std::vector<std::string> command = as_user_;
     for (const std::string& word :
          {(programs_ / "postgres").string(), std::string("-D"), data().string(), std::string("-k"),
-          folder_.path().string(), std::string("-h"), std::string(), std::string("-c"),
-          std::string("fsync=off"), std::string("-c"), std::string("shared_buffers=32MB")})
+          folder_.path().string(), std::string("-h"), std::string(), std::string("-c"), fsync_,
+          std::string("-c"), std::string("shared_buffers=32MB")})
       command.push_back(word);
     // Backends of one that was killed take a moment to notice.
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -77,6 +79,7 @@ class TestServer {
   }
 
  private:
+  std::string fsync_;
   explicit TestServer(TemporaryFolder folder) : folder_(std::move(folder)) {}
   std::filesystem::path data() const { return folder_.path() / "data"; }
 

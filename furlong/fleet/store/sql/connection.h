@@ -36,6 +36,7 @@ struct Dialect {
   std::string_view blob;       ///< type of bytes
   std::string_view plain;      ///< after the columns of a table
   std::string_view clustered;  ///< after those of one that lies in the order of its primary key
+  std::string_view id_index;   ///< by id, with subject, machine, ts_us, label, driver and winner in it
 };
 
 /// One connection, for one thread. Errors as those of Store.

@@ -26,8 +26,9 @@ constexpr std::string_view add_body = "INSERT INTO batch_body(number, body) VALU
 constexpr std::string_view drop_race =
     "DELETE FROM race WHERE subject=?1 AND machine=?2 AND ts_us=?3 AND id=?4";
 constexpr std::string_view add_race =
-    "INSERT INTO race(subject, machine, ts_us, id, slot, source, epoch, batch, line, data) "
-    "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    "INSERT INTO race(subject, machine, ts_us, id, slot, source, epoch, label, driver, winner, data, batch, "
+    "line) "
+    "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 constexpr std::string_view count_races = "UPDATE batch SET races=races+?2 WHERE number=?1";
 constexpr std::string_view set_machine =
     "UPDATE machine SET seen_us=?2, agent=?3, manifest=?4, canary=?5, accepted=accepted+?6, "
@@ -282,14 +283,15 @@ Status Intake::put_races() {
     if (!each.kept) continue;
     const DecodedRace& race = *each.race;
     rows.push_back(row_of(race));
+    const auto word = [&](const std::string& name) { return Value(std::int64_t{names_->word(name)}); };
     values.insert(values.end(),
                   {Value(std::int64_t{each.subject}), Value(std::int64_t{each.sender->number}),
-                   Value(race.ts_us), Value(ByteView(race.id)), Value(std::int64_t{names_->word(race.slot)}),
-                   Value(std::int64_t{names_->word(race.source)}), Value(as_bytes(each.epoch)),
-                   Value(static_cast<std::int64_t>(bodies_[each.batch].number)),
-                   Value(static_cast<std::int64_t>(each.line)), Value(as_bytes(rows.back()))});
+                   Value(race.ts_us), Value(ByteView(race.id)), word(race.slot), word(race.source),
+                   Value(as_bytes(each.epoch)), word(race.label), word(race.driver), word(race.winner),
+                   Value(as_bytes(rows.back())), Value(static_cast<std::int64_t>(bodies_[each.batch].number)),
+                   Value(static_cast<std::int64_t>(each.line))});
   }
-  return connection_->run(add_race, values, 10);
+  return connection_->run(add_race, values, 13);
 }
 
 std::string Intake::row_of(const DecodedRace& race) const {
@@ -303,10 +305,7 @@ std::string Intake::row_of(const DecodedRace& race) const {
                      .power_w = each.power_w,
                      .exit = each.exit,
                      .fallback = each.fallback});
-  RaceRow row{.label = names_->word(race.label),
-              .driver = names_->word(race.driver),
-              .winner = names_->word(race.winner),
-              .verdict = race.verdict,
+  RaceRow row{.verdict = race.verdict,
               .pinned = race.pinned,
               .rate = race.rate,
               .base_rate = race.base_rate,

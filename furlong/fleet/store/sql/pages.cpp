@@ -12,9 +12,10 @@ namespace {
 constexpr std::size_t most_on_page = 1000;
 constexpr std::int64_t most_walked = 20'000;  // ids that are looked at with one statement
 
-// Only the index of ids is read for those that another subject, machine or window selects out.
+// All that a filter asks for is in the index: rows are read only for the page itself.
 constexpr std::string_view walk_ids =
-    "SELECT id, subject, machine, ts_us FROM race WHERE id<?1 ORDER BY id DESC LIMIT ?2";
+    "SELECT id, subject, machine, ts_us, label, driver, winner FROM race WHERE id<?1 ORDER BY id DESC LIMIT "
+    "?2";
 constexpr std::string_view read_row =
     "SELECT slot, source, epoch, batch, data FROM race WHERE subject=?1 AND machine=?2 AND ts_us=?3 AND "
     "id=?4";
@@ -57,7 +58,7 @@ class PageReader {
   Result<bool> translate(const RaceFilter& filter);
   /// Appends what fits of the next `count` ids below `below`, which it moves; false: there are no more.
   Result<bool> walk(std::string& below, std::int64_t count, std::vector<Found>& found);
-  Status take_rows(std::vector<Found>& candidates, std::vector<Found>& found);
+  Status read_rows(std::span<Found> found);
   Result<std::vector<RaceSummary>> name_all(std::span<const Found> found);
   Status name_numbers(std::string_view statement, std::map<std::uint32_t, std::string>& names);
 
@@ -94,47 +95,51 @@ Result<bool> PageReader::translate(const RaceFilter& filter) {
 }
 
 Result<bool> PageReader::walk(std::string& below, std::int64_t count, std::vector<Found>& found) {
-  std::vector<Found> candidates;
   std::int64_t walked = 0;
   std::string last;
+  const auto is = [](std::uint32_t wanted, std::uint32_t number) { return wanted == 0 || wanted == number; };
   const auto take = [&](std::size_t, const Row& row) -> Result<bool> {
     ++walked;
-    Found one{.subject = static_cast<SubjectNumber>(row.integer(1))};
     const ByteView id = row.blob(0);
     last = as_text(id);
+    const auto subject = static_cast<SubjectNumber>(row.integer(1));
+    const auto machine = static_cast<MachineNumber>(row.integer(2));
+    const std::int64_t ts_us = row.integer(3);
+    if (!is(wanted_.machine, machine) || ts_us < wanted_.window.from_us || ts_us >= wanted_.window.to_us ||
+        (!wanted_.subjects.empty() && !wanted_.subjects.contains(subject)))
+      return true;
+    Found one{.subject = subject};
+    one.row.machine = machine;
+    one.row.ts_us = ts_us;
+    one.row.label = static_cast<WordNumber>(row.integer(4));
+    one.row.driver = static_cast<WordNumber>(row.integer(5));
+    one.row.winner = static_cast<WordNumber>(row.integer(6));
+    if (!is(wanted_.label, one.row.label) || !is(wanted_.driver, one.row.driver) ||
+        !is(wanted_.variant, one.row.winner))
+      return true;
     if (id.size() != one.row.id.size()) return fail(Code::corrupt, "an id of {} bytes", id.size());
     std::ranges::copy(id, one.row.id.begin());
-    one.row.machine = static_cast<MachineNumber>(row.integer(2));
-    one.row.ts_us = row.integer(3);
-    if ((wanted_.machine == 0 || wanted_.machine == one.row.machine) &&
-        (wanted_.subjects.empty() || wanted_.subjects.contains(one.subject)) &&
-        one.row.ts_us >= wanted_.window.from_us && one.row.ts_us < wanted_.window.to_us)
-      candidates.push_back(one);
+    found.push_back(one);
     return true;
   };
   FURLONG_CHECK(connection_.once(walk_ids, {as_bytes(below), count}, take));
   if (walked > 0) below = last;
-  FURLONG_CHECK(take_rows(candidates, found));
   return walked == count;
 }
 
-Status PageReader::take_rows(std::vector<Found>& candidates, std::vector<Found>& found) {
+Status PageReader::read_rows(std::span<Found> found) {
   std::vector<Value> keys;
-  for (const Found& one : candidates)
+  for (const Found& one : found)
     keys.insert(keys.end(), {Value(std::int64_t{one.subject}), Value(std::int64_t{one.row.machine}),
                              Value(one.row.ts_us), Value(ByteView(one.row.id))});
   return connection_.run(read_row, keys, 4, [&](std::size_t index, const Row& row) -> Result<bool> {
-    Found& one = candidates[index];
+    Found& one = found[index];
     one.row.slot = static_cast<WordNumber>(row.integer(0));
     one.row.source = static_cast<WordNumber>(row.integer(1));
     FURLONG_CHECK(unpack_epoch(row.blob(2), one.row));
     one.batch = row.integer(3);
     if (Status unpacked = unpack_head(as_text(row.blob(4)), one.row); !unpacked)
       return fail(Code::corrupt, "race {}: {}", record_id_text(one.row.id), unpacked.error().text());
-    if ((wanted_.label == 0 || wanted_.label == one.row.label) &&
-        (wanted_.driver == 0 || wanted_.driver == one.row.driver) &&
-        (wanted_.variant == 0 || wanted_.variant == one.row.winner))
-      found.push_back(one);
     return true;
   });
 }
@@ -204,6 +209,7 @@ Result<std::vector<RaceSummary>> PageReader::read(const RaceFilter& filter,
     FURLONG_TRY(more, walk(below, count, found));
   }
   if (found.size() > limit) found.resize(limit);
+  FURLONG_CHECK(read_rows(found));
   return name_all(found);
 }
 

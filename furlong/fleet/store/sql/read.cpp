@@ -19,7 +19,7 @@ constexpr std::string_view subject_machines =
     "SELECT (SELECT min(machine) FROM race WHERE subject=?1 AND machine>each.machine) FROM each "
     "WHERE each.machine IS NOT NULL) SELECT machine FROM each WHERE machine IS NOT NULL";
 constexpr std::string_view scan_window =
-    "SELECT ts_us, id, slot, source, epoch, data FROM race "
+    "SELECT ts_us, id, slot, source, epoch, label, driver, winner, data FROM race "
     "WHERE subject=?1 AND machine=?2 AND ts_us>=?3 AND ts_us<?4 ORDER BY ts_us, id";
 constexpr std::string_view read_totals_row = "SELECT races, batches, newest_ts_us, change FROM totals";
 constexpr std::string_view count_machines = "SELECT count(*) FROM machine";
@@ -144,7 +144,10 @@ Status SqlStore::scan_machines(SubjectNumber subject, Window window,
     race.slot = static_cast<WordNumber>(row.integer(2));
     race.source = static_cast<WordNumber>(row.integer(3));
     FURLONG_CHECK(unpack_epoch(row.blob(4), race));
-    if (Status unpacked = unpack_row(as_text(row.blob(5)), race, gains); !unpacked)
+    race.label = static_cast<WordNumber>(row.integer(5));
+    race.driver = static_cast<WordNumber>(row.integer(6));
+    race.winner = static_cast<WordNumber>(row.integer(7));
+    if (Status unpacked = unpack_row(as_text(row.blob(8)), race, gains); !unpacked)
       return fail(Code::corrupt, "race {}: {}", record_id_text(race.id), unpacked.error().text());
     return visit(race);
   };

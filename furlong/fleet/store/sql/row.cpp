@@ -7,7 +7,7 @@
 namespace furlong::fleet::sql {
 namespace {
 
-constexpr std::size_t words_at = 2, numbers_at = words_at + 3 * 4, head_bytes = numbers_at + 6 * 4;
+constexpr std::size_t numbers_at = 2, head_bytes = numbers_at + 6 * 4;
 constexpr std::uint8_t pinned_bit = 1;
 constexpr std::uint8_t most_verdict = static_cast<std::uint8_t>(record::Verdict::none);
 
@@ -17,11 +17,7 @@ std::string pack_row(const RaceRow& row) {
   std::string bytes(head_bytes, '\0');
   bytes[0] = static_cast<char>(row.verdict);
   bytes[1] = static_cast<char>(row.pinned ? pinned_bit : 0);
-  std::size_t at = words_at;
-  for (const WordNumber word : {row.label, row.driver, row.winner}) {
-    store_le(bytes.data() + at, word);
-    at += 4;
-  }
+  std::size_t at = numbers_at;
   for (const float number :
        {row.rate, row.base_rate, row.gain_pct, row.ceiling, row.power_limit_w, row.power_pct}) {
     store_le(bytes.data() + at, std::isnan(number) ? absent : number);
@@ -40,11 +36,7 @@ Status unpack_head(std::string_view bytes, RaceRow& row) {
     return fail(Code::corrupt, "byte {} is wrong", verdict > most_verdict ? 0 : 1);
   row.verdict = static_cast<record::Verdict>(verdict);
   row.pinned = flags != 0;
-  const char* at = bytes.data() + words_at;
-  row.label = load_le<WordNumber>(at);
-  row.driver = load_le<WordNumber>(at + 4);
-  row.winner = load_le<WordNumber>(at + 8);
-  at = bytes.data() + numbers_at;
+  const char* const at = bytes.data() + numbers_at;
   row.rate = load_le<float>(at);
   row.base_rate = load_le<float>(at + 4);
   row.gain_pct = load_le<float>(at + 8);
@@ -65,7 +57,7 @@ Result<std::string> pack_epoch(std::string_view text) {
   if (text.empty()) return std::string();
   std::uint64_t epoch = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epoch, 16);
-  if (error != std::errc() || end != text.data() + text.size())
+  if (error != std::errc() || end != text.data() + text.size() || text.size() > 16)
     return fail(Code::invalid, "epoch: '{}' is not of 16 hexadecimal digits", text.substr(0, 40));
   std::string bytes(8, '\0');
   store_le(bytes.data(), epoch);

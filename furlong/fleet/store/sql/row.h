@@ -9,11 +9,11 @@
 
 namespace furlong::fleet::sql {
 
-/// label, driver, winner, verdict, pinned, the six numbers and the variants of `row`.
+/// Verdict, pinned, the six numbers and the variants of `row`.
 std::string pack_row(const RaceRow& row);
 /// Sets those of `row`, its variants in `gains`. `corrupt` says at which byte.
 Status unpack_row(std::string_view bytes, RaceRow& row, std::vector<PackedGain>& gains);
-/// Only label, driver, winner, verdict, pinned and the six numbers.
+/// Only verdict, pinned and the six numbers.
 Status unpack_head(std::string_view bytes, RaceRow& row);
 
 /// 8 bytes, little end first; none for no epoch. `invalid` for a text that is neither empty nor a hexadecimal

@@ -5,8 +5,8 @@ namespace {
 
 // Races lie in the order in which aggregation reads them. Everything that repeats is a number of `word`,
 // `subject` or `machine`, and what is only ever read together is one blob (row.h): a row is small, and few
-// columns of it are taken apart. The signed bytes lie in a table of their own, so that what changes beside
-// them stays cheap.
+// columns of it are taken apart. The index of ids has what pages of races are filtered by. The signed bytes
+// lie in a table of their own, so that what changes beside them stays cheap.
 constexpr std::string_view first = R"(
 CREATE TABLE totals(
   one INTEGER PRIMARY KEY,
@@ -35,16 +35,17 @@ CREATE TABLE batch_body(number {big} PRIMARY KEY, body {blob} NOT NULL){plain};
 CREATE TABLE race(
   subject INTEGER NOT NULL, machine INTEGER NOT NULL, ts_us {big} NOT NULL, id {blob} NOT NULL,
   slot INTEGER NOT NULL, source INTEGER NOT NULL, epoch {blob} NOT NULL,
-  batch {big} NOT NULL, line INTEGER NOT NULL, data {blob} NOT NULL,
+  label INTEGER NOT NULL, driver INTEGER NOT NULL, winner INTEGER NOT NULL, data {blob} NOT NULL,
+  batch {big} NOT NULL, line INTEGER NOT NULL,
   PRIMARY KEY(subject, machine, ts_us, id)){clustered};
 CREATE UNIQUE INDEX race_key ON race(machine, subject, slot, epoch, source);
-CREATE UNIQUE INDEX race_id ON race(id);
+CREATE {id_index};
 )";
 
 std::string in(const Dialect& dialect, std::string_view step) {
   return fmt::format(fmt::runtime(step), fmt::arg("big", dialect.big), fmt::arg("text", dialect.text),
                      fmt::arg("blob", dialect.blob), fmt::arg("plain", dialect.plain),
-                     fmt::arg("clustered", dialect.clustered));
+                     fmt::arg("clustered", dialect.clustered), fmt::arg("id_index", dialect.id_index));
 }
 
 }  // namespace

@@ -46,12 +46,15 @@ Result<std::vector<BatchOutcome>> SqlStore::add(std::span<const IncomingBatch> b
   return writing([&] { return intake.run(); });
 }
 
-Status SqlStore::put_batches(std::span<const IncomingBatch> batches) {
-  if (batches.empty()) return {};
+Result<std::uint64_t> SqlStore::put_batches(std::span<const IncomingBatch> batches) {
+  if (batches.empty()) return std::uint64_t{0};
   Intake intake(*connection_, names_, batches, Intake::Mode::copy);
   FURLONG_CHECK(intake.prepare());
-  FURLONG_CHECK(writing([&] { return intake.run(); }));
-  return {};
+  FURLONG_TRY(const std::vector<BatchOutcome> outcomes, writing([&] { return intake.run(); }));
+  std::uint64_t fresh = 0;
+  for (const BatchOutcome& outcome : outcomes)
+    fresh += static_cast<std::uint64_t>(std::ranges::count(outcome.fates, Fate::accepted));
+  return fresh;
 }
 
 Result<bool> SqlStore::has_batch(const StoredBatch& batch) {

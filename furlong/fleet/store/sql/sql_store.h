@@ -44,7 +44,7 @@ class SqlStore : public Store {
   Status put_token(const Token& token) override;
   Result<std::vector<bool>> have(std::span<const RecordId> ids) override;
   Result<bool> has_batch(const StoredBatch& batch) override;
-  Status put_batches(std::span<const IncomingBatch> batches) override;
+  Result<std::uint64_t> put_batches(std::span<const IncomingBatch> batches) override;
   Result<bool> snapshot(const std::filesystem::path& file) override { return connection_->snapshot(file); }
 
  private:

@@ -21,7 +21,9 @@ constexpr sql::Dialect dialect{.big = "INTEGER",
                                .text = "TEXT",
                                .blob = "BLOB",
                                .plain = " STRICT",
-                               .clustered = " WITHOUT ROWID, STRICT"};
+                               .clustered = " WITHOUT ROWID, STRICT",
+                               // The primary key is in every index; that ids are unique is add()'s own care.
+                               .id_index = "INDEX race_id ON race(id, label, driver, winner)"};
 
 class SqliteRow : public sql::Row {
  public:

@@ -94,7 +94,8 @@ Status copied_batches_are_kept_whatever_comes_of_them(const MakePlace& make) {
   batch.agent = "0.9";
   batch.lines[0].gone = true;
   IncomingBatch replaced = a_batch(logs, 2, {a_race(2, 20)});
-  FURLONG_CHECK(store->put_batches(std::vector{batch, replaced}));
+  FURLONG_TRY(const std::uint64_t fresh, store->put_batches(std::vector{batch, replaced}));
+  FURLONG_WANT(fresh == 1, "{} races are new", fresh);
   FURLONG_TRY(const StoreTotals totals, store->totals());
   FURLONG_WANT(totals.races == 1 && totals.batches == 2, "{} races, {} batches", totals.races,
                totals.batches);

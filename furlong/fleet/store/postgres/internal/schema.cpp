@@ -7,8 +7,14 @@
 namespace furlong::fleet::postgres {
 namespace {
 
-constexpr sql::Dialect dialect{
-    .big = "BIGINT", .text = "TEXT COLLATE \"C\"", .blob = "BYTEA", .plain = "", .clustered = ""};
+constexpr sql::Dialect dialect{.big = "BIGINT",
+                               .text = "TEXT COLLATE \"C\"",
+                               .blob = "BYTEA",
+                               .plain = "",
+                               .clustered = "",
+                               .id_index =
+                                   "UNIQUE INDEX race_id ON race(id) INCLUDE (subject, machine, "
+                                   "ts_us, label, driver, winner)"};
 
 std::vector<std::string> steps() {
   std::vector<std::string> all = sql::schema_steps(dialect);

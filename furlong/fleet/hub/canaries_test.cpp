@@ -1,0 +1,167 @@
+#include "furlong/fleet/hub/canaries.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "furlong/fleet/hub/internal/testing.h"
+#include "furlong/fleet/manifest/internal/testing.h"
+
+namespace furlong::fleet {
+namespace {
+
+namespace made = testing_support;
+using hub_testing::get;
+using hub_testing::json_of;
+using hub_testing::Sender;
+using hub_testing::TestHub;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t hour_us = 3'600'000'000;
+
+class CanaryFleet : public ::testing::Test {
+ protected:
+  CanaryFleet() {
+    publish(3);
+    fleet.options.manifest = "manifest.json";
+    fleet.options.stop_key = made::stop_key();
+    fleet.options.batches_per_minute = 1e6;
+    fleet.know(canary);
+    fleet.know(other);
+    EXPECT_TRUE(fleet.store()->set_canary(canary.id(), true));
+    fleet.clock.advance_ns(3 * 86'400'000'000'000);
+  }
+  void publish(std::uint64_t version, std::uint64_t lifts = 0, std::int64_t issued_us = made::start_us) {
+    ManifestDocument document = made::manifest_document(version);
+    document.lifts_stop = lifts;
+    document.issued_us = issued_us;
+    ManifestBody body;
+    body.roots = {made::signed_by(made::root_document(), {made::root_key()})};
+    body.manifest = made::signed_by(document, {made::publish_key()});
+    if (stop) body.stop = stop;
+    ASSERT_TRUE(fleet.files.write_atomic("manifest.json", print(body)));
+  }
+  /// An hour apart, from then on, with a little noise.
+  void race(Sender& sender, std::int64_t from_us, double rate, int count = 40) {
+    std::vector<std::string> lines;
+    for (int i = 0; i < count; ++i) {
+      Json record = sender.record(fmt::format("{:016x}", sender.random.next()), from_us + i * hour_us);
+      const double noisy = rate * (1 + 0.001 * sender.random.normal());
+      record["variants"]["u2"] = noisy;
+      record["rate"] = noisy;
+      lines.push_back(json_line(record));
+    }
+    const ServerReply reply = fleet.send(sender.request(sender.body(lines, "0.1.0")));
+    ASSERT_EQ(reply.status, 200);
+    ASSERT_EQ(parse_batch_reply(reply.body)->accepted.size(), lines.size()) << reply.body;
+  }
+  void before(Sender& sender) { race(sender, made::start_us - 60 * hour_us, 118); }
+  void after(Sender& sender, double rate) { race(sender, made::start_us + hour_us, rate); }
+  void look() {
+    fleet.hub().tick();
+    fleet.clock.advance_ns(11'000'000'000);
+    fleet.hub().learner().step();
+  }
+  Json rollout() { return json_of(fleet.send(get("/v1/rollout"))); }
+  bool stopped() { return fleet.hub().manifest().now()->stopped(); }
+
+  TestHub fleet;
+  Sender canary{1}, other{2};
+  std::optional<Envelope> stop;
+};
+
+TEST_F(CanaryFleet, ARegressionOfTheirsStopsTheManifest) {
+  before(canary);
+  look();
+  EXPECT_FALSE(stopped());
+  EXPECT_EQ(rollout()["canaries"], (Json{{"machines", 1}, {"races", 0}, {"regressions", 0}}));
+  after(canary, 112);
+  look();
+  EXPECT_TRUE(stopped());
+  const Json told = rollout();
+  EXPECT_EQ(told["canaries"]["races"], 40);
+  EXPECT_EQ(told["canaries"]["regressions"], 1);
+  EXPECT_THAT(told["canaries"]["why"].get<std::string>(),
+              HasSubstr("u2 of lottery on NVIDIA_H200, driver 580.95.05: -5"));
+  EXPECT_EQ(told["stop"]["from"], 3);
+  EXPECT_THAT(fleet.all_said(),
+              HasSubstr("stop 1 is signed and served: from manifest 3 on machines race locally"));
+  EXPECT_THAT(fleet.send(get("/metrics")).body, HasSubstr("furlong_hub_stops_signed_total 1\n"));
+  EXPECT_TRUE(check_body(*parse_manifest_body(*fleet.files.read("manifest.json"), "file"))->stop);
+  race(canary, made::start_us + 45 * hour_us, 111, 10);
+  look();
+  look();
+  EXPECT_THAT(fleet.send(get("/metrics")).body, HasSubstr("furlong_hub_stops_signed_total 1\n")) << "once";
+}
+
+TEST_F(CanaryFleet, AlsoAfterARestartNotTwice) {
+  before(canary);
+  after(canary, 112);
+  look();
+  ASSERT_TRUE(stopped());
+  const std::string body = *fleet.files.read("manifest.json");
+  fleet.core.reset();
+  look();
+  EXPECT_EQ(*fleet.files.read("manifest.json"), body);
+  EXPECT_TRUE(stopped());
+}
+
+TEST_F(CanaryFleet, ALiftedStopIsSignedAnewForANewRegressionAlone) {
+  before(canary);
+  after(canary, 112);
+  look();
+  ASSERT_TRUE(stopped());
+  stop = fleet.hub().manifest().now()->body.stop;
+  publish(4, 1, made::start_us + 48 * hour_us);
+  look();
+  EXPECT_FALSE(stopped()) << "nothing has raced since";
+  race(canary, made::start_us + 49 * hour_us, 112, 20);
+  look();
+  EXPECT_EQ(rollout()["manifest"]["version"], 4);
+  EXPECT_LE(rollout()["canaries"]["races"], 21);
+}
+
+TEST_F(CanaryFleet, OthersDoNotStopIt) {
+  before(canary);
+  before(other);
+  after(canary, 118);
+  after(other, 112);
+  look();
+  EXPECT_FALSE(stopped());
+  EXPECT_EQ(rollout()["canaries"]["regressions"], 0);
+  EXPECT_FALSE(json_of(fleet.send(get("/v1/regressions")))["regressions"].is_null());
+}
+
+TEST_F(CanaryFleet, ARetiredCanaryIsNone) {
+  before(canary);
+  after(canary, 112);
+  ASSERT_TRUE(fleet.store()->retire(canary.id()));
+  look();
+  EXPECT_FALSE(stopped());
+  EXPECT_EQ(rollout()["canaries"]["machines"], 0);
+}
+
+TEST_F(CanaryFleet, WithoutAStopKeyItIsOnlyTold) {
+  fleet.options.stop_key.reset();
+  before(canary);
+  after(canary, 112);
+  look();
+  EXPECT_FALSE(stopped());
+  EXPECT_THAT(rollout()["problem"].get<std::string>(), HasSubstr("no stop key (--stop-key)"));
+  EXPECT_THAT(fleet.all_said(), HasSubstr("1 regression in the canaries' races since manifest 3"));
+  const std::string said = fleet.all_said();
+  look();
+  look();
+  EXPECT_EQ(fleet.all_said(), said) << "once";
+}
+
+TEST_F(CanaryFleet, AKeyThatMayNotSignIsTold) {
+  fleet.options.stop_key = made::publish_key();
+  before(canary);
+  after(canary, 112);
+  look();
+  EXPECT_FALSE(stopped());
+  EXPECT_THAT(rollout()["problem"].get<std::string>(), HasSubstr("a stop is due and was not signed"));
+}
+
+}  // namespace
+}  // namespace furlong::fleet

@@ -1,0 +1,173 @@
+"""The commands on a fleet's store: tokens, machines, copies and backups, through the real program."""
+import glob
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from support import Case  # noqa: E402
+
+
+def record(number, machine):
+    """A race record, made by hand from docs/formats/race-record.md."""
+    return {"schema": 1, "id": f"01956a3c-8f00-7abc-8def-{number:012x}", "ts": f"2026-03-{1 + number % 28:02}T12:00:00Z",
+            "machine": machine, "slot": f"s-{number % 2}", "agent": "0.1.0", "card": "NVIDIA_H200",
+            "silicon": {"vendor": "NVIDIA", "arch": "sm_90", "hash": "9c1f0a5b7d3e2f46"}, "backend": "cuda", "driver": "580.1",
+            "program": "lottery", "source": "b3d1c0", "epoch": f"{number:016x}", "class": {"loads": 128, "wide": 0}, "unit": "MH/s",
+            "variants": {"base": 100.0, "u2": 101.5}, "winner": "u2", "rate": 101.5, "base_rate": 100.0, "verdict": "winner"}
+
+
+class Stores(Case):
+    def hub(self, command, *arguments, code=0):
+        run = self.run_furlong("hub", command, *arguments)
+        self.assertEqual(run.returncode, code, run.stdout + run.stderr)
+        return run
+
+    def filled(self, name="hub.sqlite", count=40):
+        self.write("records.jsonl", "".join(json.dumps(record(n, f"lab{n % 3}")) + "\n" for n in range(1, count + 1)))
+        run = self.run_furlong("fleet", "import", "--store", f"sqlite:{name}", self.path("records.jsonl"))
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        return f"sqlite:{name}"
+
+    def exported(self, store):
+        run = self.run_furlong("fleet", "export", "--store", store, "--out", "-")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        return run.stdout
+
+    # ---- tokens and machines ----
+
+    def test_a_token_is_printed_once_and_kept_as_its_hash(self):
+        run = self.hub("token", "sqlite:hub.sqlite", "--label", "rack 7", "--canary", "--expires-days", "2")
+        token = run.stdout.strip()
+        self.assertRegex(token, r"^[A-Za-z0-9_-]{43}$")
+        self.assertNotIn(token, run.stderr)
+        self.assertIn("it is not shown again", run.stderr)
+        for path in glob.glob(self.path("hub.sqlite*")):
+            self.assertNotIn(token.encode(), self.read_bytes(path))
+        rows = sqlite3.connect(self.path("hub.sqlite")).execute("SELECT * FROM token").fetchall()
+        digest, label, canary, replaces, issued_us, expires_us, machine = rows[0]
+        self.assertEqual((digest, label, canary, replaces, machine),
+                         (hashlib.blake2b(token.encode(), digest_size=32).digest(), "rack 7", 1, "", ""))
+        self.assertEqual(expires_us - issued_us, 2 * 86_400_000_000)
+        self.assertLess(abs(issued_us / 1e6 - time.time()), 600)
+        said = json.loads(self.hub("token", "sqlite:hub.sqlite", "--json").stdout)
+        self.assertNotEqual(said["token"], token)
+        self.assertRegex(said["expires"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+
+    def test_a_replacement_must_be_known(self):
+        store = self.filled()
+        run = self.hub("token", store, "--replaces", "import:lab7", code=2)
+        self.assertIn("there is no machine 'import:lab7'", run.stderr)
+        self.assertRegex(run.stderr, r"did you mean 'import:lab\d'")
+        self.hub("token", store, "--replaces", "import:lab1")
+        self.assertIn("--expires-days", self.hub("token", store, "--expires-days", "never", code=2).stderr)
+
+    def test_machines_are_listed_and_retired(self):
+        store = self.filled()
+        text = self.hub("machines", store).stdout
+        for machine in ("import:lab0", "import:lab1", "import:lab2"):
+            self.assertIn(machine, text)
+        self.hub("retire", store, "import:lab1")
+        listed = json.loads(self.hub("machines", store, "--json").stdout)["machines"]
+        self.assertEqual([(m["id"], m["state"], m["accepted"]) for m in listed],
+                         [("import:lab0", "active", 13), ("import:lab1", "retired", 14), ("import:lab2", "active", 13)])
+        self.assertIn("import:lab9", self.hub("retire", store, "import:lab9", code=2).stderr)
+
+    # ---- copies ----
+
+    def test_a_copy_holds_the_same_and_goes_on(self):
+        store = self.filled()
+        before = self.exported(store)
+        said = json.loads(self.hub("copy", store, "sqlite:copy.sqlite", "--json").stdout)
+        self.assertEqual((said["races"], said["machines"], said["there"]), (40, 3, 0))
+        self.assertEqual(self.exported("sqlite:copy.sqlite"), before)
+        self.filled(count=60)
+        again = json.loads(self.hub("copy", store, "sqlite:copy.sqlite", "--json").stdout)
+        self.assertEqual((again["races"], again["there"]), (20, said["batches"]))  # of 60 in the batches
+        self.assertEqual(self.exported("sqlite:copy.sqlite"), self.exported(store))
+
+    def test_a_copy_through_postgresql(self):
+        programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
+        if not programs:
+            self.skipTest("no server of PostgreSQL is installed (package postgresql)")
+        if os.geteuid() == 0 and not shutil.which("setpriv"):
+            self.skipTest("there is no setpriv to run the server as the user postgres")
+        folder = self.path("pg")
+        os.mkdir(folder, 0o700)
+        prefix = []
+        if os.geteuid() == 0:
+            for path in (self.folder, folder):
+                os.chmod(path, 0o755)
+            shutil.chown(folder, "postgres", "postgres")
+            prefix = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+
+        def run(program, *arguments):
+            done = subprocess.run([*prefix, os.path.join(programs[-1], program), *arguments], capture_output=True, text=True, cwd="/")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+        run("initdb", "-D", folder + "/data", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
+        server = subprocess.Popen([*prefix, os.path.join(programs[-1], "postgres"), "-D", folder + "/data", "-k", folder, "-h", "",
+                                   "-c", "fsync=off"], cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        for _ in range(300):
+            if subprocess.run([os.path.join(programs[-1], "pg_isready"), "-q", "-h", folder], cwd="/").returncode == 0:
+                break
+            time.sleep(0.1)
+        run("createdb", "-h", folder, "-U", "postgres", "fleet")
+        url = f"postgresql://postgres:s3cret@/fleet?host={folder}"
+        store = self.filled()
+        self.hub("copy", store, url)
+        self.assertEqual(self.exported(url), self.exported(store))
+        self.assertIn("import:lab1", self.hub("machines", url).stdout)
+        self.hub("backup", url, "back.sqlite")
+        self.assertEqual(self.exported("sqlite:back.sqlite"), self.exported(store))
+        missing = self.run_furlong("hub", "machines", url.replace("/fleet?", "/none?"))
+        self.assertNotEqual(missing.returncode, 0)
+        self.assertIn("none", missing.stderr)
+        self.assertNotIn("s3cret", missing.stderr)
+
+    def test_a_backup_is_a_new_file(self):
+        store = self.filled()
+        said = json.loads(self.hub("backup", store, "backup.sqlite", "--json").stdout)
+        self.assertEqual((said["races"], said["machines"]), (40, 3))
+        self.assertEqual(self.exported("sqlite:backup.sqlite"), self.exported(store))
+        self.assertIn("is there already", self.hub("backup", store, "backup.sqlite", code=2).stderr)
+        self.assertEqual([os.path.basename(p) for p in glob.glob(self.path("*.partial*"))], [])
+        connection = sqlite3.connect(self.path("backup.sqlite"))
+        self.assertEqual(connection.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+
+    def test_what_is_old_is_forgotten(self):
+        store = self.filled()
+        said = json.loads(self.hub("prune", store, "--keep-days", "36000", "--json").stdout)
+        self.assertEqual((said["forgotten"], said["races"]), (0, 40))
+        said = json.loads(self.hub("prune", store, "--keep-days", "0", "--json").stdout)
+        self.assertEqual(said["forgotten"] + said["races"], 40)
+        self.assertIn("--keep-days", self.hub("prune", store, code=2).stderr)
+
+    # ---- what is wrong ----
+
+    def test_a_store_that_is_not_there_is_not_made(self):
+        for command, rest in (("machines", []), ("retire", ["m"]), ("prune", ["--keep-days", "1"]), ("copy", ["sqlite:to.sqlite"]),
+                              ("backup", ["to.sqlite"])):
+            run = self.hub(command, "sqlite:none.sqlite", *rest, code=4)
+            self.assertIn("none.sqlite", run.stderr)
+        self.assertFalse(os.path.exists(self.path("none.sqlite")))
+        self.assertIn("sqlite:FILE", self.hub("machines", "mysql://x", code=2).stderr)
+
+    def test_a_store_of_a_newer_furlong_is_refused(self):
+        store = self.filled()
+        connection = sqlite3.connect(self.path("hub.sqlite"))
+        connection.execute("PRAGMA user_version=7")
+        connection.close()
+        self.assertIn("found schema version 7, expected", self.hub("machines", store, code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

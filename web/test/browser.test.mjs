@@ -1,0 +1,292 @@
+// The dashboard in a browser: `node test/browser.test.mjs`. FURLONG_HUB_URL: a hub to look at instead of the mock one;
+// FURLONG_SHOTS: a folder for pictures of every view; FURLONG_CHROMIUM: the browser.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { newPage, open, placesOf, real, settled, shoot, start } from './harness.mjs';
+import { contrast, semantics, sizes, sticksOut } from './page_checks.mjs';
+
+let world;
+let places;
+before(async () => {
+  world = await start();
+  places = await placesOf(world.url);
+});
+after(() => world?.stop());
+
+const active = (page) => page.evaluate(() => {
+  const e = document.activeElement;
+  return { tag: e?.tagName ?? '', text: (e?.getAttribute('aria-label') ?? e?.textContent ?? '').trim(), id: e?.id ?? '', filter: e?.hasAttribute('data-filter') ?? false };
+});
+
+/** All that is wrong with any of the views, each with its name. */
+async function lookAtAll(options) {
+  const { page, complaints, close } = await newPage(world, options);
+  const wrong = [];
+  for (const [view, hash] of Object.entries(places)) {
+    await open(world, page, hash);
+    await page.waitForTimeout(50);
+    await shoot(page, `${view}-${options.scheme}-${options.width}`);
+    for (const check of [semantics, contrast, sizes, sticksOut]) {
+      wrong.push(...(await page.evaluate(check)).map((sentence) => `${view}: ${check.name}: ${sentence}`));
+    }
+    if (await page.locator('main [data-state=error]').count()) wrong.push(`${view}: an error is shown`);
+    wrong.push(...complaints.splice(0).map((sentence) => `${view}: ${sentence}`));
+  }
+  await close();
+  return wrong;
+}
+
+describe('every view', () => {
+  for (const scheme of ['light', 'dark']) {
+    for (const width of [1440, 768, 360]) {
+      it(`${scheme}, ${width} px: opens without complaint, has names, contrast and room`, async () => {
+        assert.deepEqual(await lookAtAll({ scheme, width }), []);
+      });
+    }
+  }
+
+  it('is served with a policy that forbids inline scripts and other hosts', async () => {
+    const reply = await fetch(`${world.url}/`);
+    const policy = reply.headers.get('Content-Security-Policy') ?? '';
+    assert.match(policy, /default-src '(none|self)'/);
+    assert.doesNotMatch(policy, /unsafe|\*|http|data:/);
+    const page = await reply.text();
+    assert.doesNotMatch(page, /<style|style=|<script>|\son[a-z]+=|https?:/);
+  });
+
+  it('details can be opened without complaint: the plot’s table, the record, regimes', async () => {
+    for (const view of ['card', 'race', 'knobs-of-a-program'].filter((v) => places[v])) {
+      const { page, complaints, close } = await newPage(world, { width: 360 });
+      await open(world, page, places[view]);
+      for (const summary of await page.locator('main summary').all()) await summary.click();
+      for (const check of [semantics, contrast, sticksOut]) assert.deepEqual(await page.evaluate(check), [], `${check.name} of ${view}`);
+      assert.deepEqual(complaints, []);
+      await close();
+    }
+  });
+
+  it('an address that names nothing says so', async () => {
+    const { page, close } = await newPage(world);
+    await open(world, page, '#/nothing/here');
+    assert.match(await page.locator('h1').innerText(), /No such page/);
+    await close();
+  });
+
+  it('a card and a race that are not there say so', async () => {
+    const { page, close } = await newPage(world);
+    await open(world, page, '#/cards/no_such_card');
+    await page.waitForSelector('[data-state=gone]');
+    await open(world, page, '#/races/01956a3c-8f00-7abc-8def-0123456789ab');
+    await page.waitForSelector('[data-state=gone]');
+    await close();
+  });
+});
+
+describe('keyboard', () => {
+  it('the skip link comes first, is seen, and leads to the content', async () => {
+    const { page, close } = await newPage(world);
+    await open(world, page, '#/cards');
+    await page.keyboard.press('Tab');
+    assert.match((await active(page)).text, /Skip/);
+    assert.ok((await page.locator('.skip').boundingBox()).y >= 0);
+    await page.keyboard.press('Enter');
+    assert.equal((await active(page)).id, 'main');
+    assert.equal(new URL(page.url()).hash, '#/cards');
+    await close();
+  });
+
+  it('Tab goes through every view to its end, each stop visible: no traps', async () => {
+    for (const view of Object.keys(places)) {
+      const { page, close } = await newPage(world);
+      await open(world, page, places[view]);
+      const stops = await page.evaluate(() => [...document.querySelectorAll('a[href], button, input, select, summary, pre[tabindex]')].filter((e) => e.checkVisibility() && !e.disabled).length);
+      const passed = new Set();
+      for (let i = 0; i < stops + 3; i += 1) {
+        await page.keyboard.press('Tab');
+        const stop = await page.evaluate(() => {
+          const e = document.activeElement;
+          if (!e || e === document.body) return 'end';
+          const style = getComputedStyle(e);
+          if (style.outlineStyle === 'none' || parseFloat(style.outlineWidth) < 1) return `unseen: ${e.outerHTML.slice(0, 80)}`;
+          window.stops ??= [];
+          if (!window.stops.includes(e)) window.stops.push(e);
+          return String(window.stops.indexOf(e));
+        });
+        assert.doesNotMatch(stop, /unseen/, view);
+        if (stop === 'end' || (passed.has(stop) && stop === '0')) break;
+        assert.ok(!passed.has(stop), `${view}: the same stop twice before the end`);
+        passed.add(stop);
+      }
+      assert.ok(passed.size >= stops - 1, `${view}: ${passed.size} of ${stops} stops`);
+      await close();
+    }
+  });
+
+  it('heads of tables sort, and say how', async () => {
+    const { page, close } = await newPage(world);
+    await open(world, page, '#/cards');
+    const head = page.locator('th', { has: page.locator('button', { hasText: 'Card' }) });
+    await head.locator('button').focus();
+    await page.keyboard.press('Enter');
+    assert.equal(await head.getAttribute('aria-sort'), 'ascending');
+    const names = () => page.locator('tbody th a').allInnerTexts();
+    const up = await names();
+    await page.keyboard.press('Space');
+    assert.equal(await head.getAttribute('aria-sort'), 'descending');
+    assert.deepEqual((await names()).map((n) => n.toLowerCase()).sort(), up.map((n) => n.toLowerCase()).sort());
+    assert.match(await page.locator('#said').innerText(), /Sorted by Card, descending/);
+    assert.match(page.url(), /sort=-card/);
+    await page.reload();
+    await settled(page);
+    assert.equal(await head.getAttribute('aria-sort'), 'descending');
+    await close();
+  });
+
+  it('? lists the keys, Escape closes it, the focus comes back', async () => {
+    const { page, complaints, close } = await newPage(world);
+    await open(world, page, '#/cards');
+    await page.locator('tbody a').first().focus();
+    const before = await active(page);
+    await page.keyboard.press('?');
+    assert.equal(await page.locator('dialog[open]').count(), 1);
+    await shoot(page, 'help-light-1440');
+    assert.deepEqual(await page.evaluate(contrast), []);
+    for (let i = 0; i < 6; i += 1) await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement === document.body || Boolean(document.activeElement?.closest('dialog'))), true);
+    await page.keyboard.press('Escape');
+    assert.equal(await page.locator('dialog').count(), 0);
+    assert.deepEqual(await active(page), before);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('/ goes to the filter, which narrows the table; Escape empties and leaves it', async () => {
+    const { page, close } = await newPage(world);
+    await open(world, page, '#/machines');
+    const all = await page.locator('.found').innerText();
+    await page.keyboard.press('/');
+    assert.equal((await active(page)).filter, true);
+    await page.keyboard.type('no machine has this');
+    await page.waitForSelector('[data-state=empty]');
+    assert.match(page.url(), /q=no\+machine/);
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('tbody tr');
+    assert.equal(await page.locator('.found').innerText(), all);
+    assert.equal((await active(page)).filter, false);
+    await close();
+  });
+
+  it('g and a letter change the view; heading and title follow; single keys can be turned off', async () => {
+    const { page, close } = await newPage(world);
+    await open(world, page, '#/');
+    await page.keyboard.press('g');
+    await page.keyboard.press('r');
+    await page.waitForFunction(() => location.hash === '#/races');
+    await settled(page);
+    assert.equal((await active(page)).text, 'Races');
+    assert.match(await page.title(), /Races · Furlong/);
+    await page.keyboard.press('?');
+    await page.getByLabel('Single keys are on').uncheck();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('g');
+    await page.keyboard.press('m');
+    assert.equal(new URL(page.url()).hash, '#/races');
+    await page.reload();
+    await settled(page);
+    await page.keyboard.press('?');
+    assert.equal(await page.locator('dialog').count(), 0);
+    await close();
+  });
+
+  it('the menu of a narrow screen opens and closes', async () => {
+    const { page, close } = await newPage(world, { width: 360 });
+    await open(world, page, '#/');
+    const menu = page.getByRole('button', { name: /Menu/ });
+    assert.equal(await menu.getAttribute('aria-expanded'), 'false');
+    await menu.focus();
+    await page.keyboard.press('Enter');
+    assert.equal(await menu.getAttribute('aria-expanded'), 'true');
+    await page.getByRole('link', { name: 'Rollout', exact: true }).click();
+    await settled(page);
+    assert.equal(await page.locator('h1').innerText(), 'Rollout');
+    assert.equal(await menu.getAttribute('aria-expanded'), 'false');
+    await close();
+  });
+});
+
+describe('settings', () => {
+  it('the theme is the system’s until it is chosen, then remembered', async () => {
+    const { page, complaints, close } = await newPage(world, { scheme: 'dark' });
+    const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    await open(world, page, '#/');
+    const dark = await ground();
+    await page.locator('[data-theme-switch]').click();
+    const light = await ground();
+    assert.notEqual(light, dark);
+    await page.reload();
+    await settled(page);
+    assert.equal(await ground(), light);
+    assert.deepEqual(await page.evaluate(contrast), []);
+    await page.locator('[data-theme-switch]').click();
+    await page.locator('[data-theme-switch]').click();
+    assert.equal(await page.evaluate(() => localStorage.getItem('furlong.theme')), null);
+    assert.equal(await ground(), dark);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('who wants less motion gets none', async () => {
+    const { page, close } = await newPage(world, { motion: 'reduce' });
+    await open(world, page, '#/');
+    const moving = await page.evaluate(() => {
+      const spinner = document.createElement('span');
+      spinner.className = 'spinner';
+      document.querySelector('main').append(spinner);
+      return [...document.querySelectorAll('*')].filter((e) => getComputedStyle(e).animationName !== 'none' || parseFloat(getComputedStyle(e).transitionDuration) > 0).length;
+    });
+    assert.equal(moving, 0);
+    await close();
+  });
+});
+
+describe('races', () => {
+  it('pages go to older ones and back', { skip: real && 'a real hub may have one page only' }, async () => {
+    const { page, complaints, close } = await newPage(world);
+    await open(world, page, '#/races');
+    const first = await page.locator('tbody th a').first().getAttribute('href');
+    await page.getByRole('link', { name: 'Older' }).click();
+    await page.waitForFunction((href) => document.querySelector('tbody th a') && document.querySelector('tbody th a').getAttribute('href') !== href, first);
+    await page.goBack();
+    await settled(page);
+    assert.equal(await page.locator('tbody th a').first().getAttribute('href'), first);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('the filter is asked of the hub, and stands in the address', async () => {
+    const { page, close } = await newPage(world);
+    await open(world, page, '#/races');
+    await page.keyboard.press('/');
+    await page.keyboard.type('no_such_card');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('[data-state=empty]');
+    assert.match(page.url(), /card=no_such_card/);
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.waitForSelector('tbody tr');
+    await close();
+  });
+
+  it('a race shows its evidence, its record and copies its link', async () => {
+    const { page, close } = await newPage(world);
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
+    await open(world, page, places.race);
+    assert.match(await page.locator('main').innerText(), /Signature|Imported/);
+    await page.getByText('The record as the machine wrote it').click();
+    assert.equal(JSON.parse(await page.locator('pre.raw').innerText()).schema, 1);
+    await page.getByRole('button', { name: 'Copy link' }).click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
+    await close();
+  });
+});

@@ -1,0 +1,190 @@
+// What the dashboard shows when the hub is empty, slow, wrong or gone: the mock hub alone can be told to be.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { newPage, open, placesOf, real, settled, shoot, start } from './harness.mjs';
+import { contrast, semantics, sticksOut } from './page_checks.mjs';
+
+let world;
+let places;
+before(async () => {
+  if (real) return;
+  world = await start();
+  places = await placesOf(world.url);
+});
+after(() => world?.stop());
+afterEach(() => world?.mock.set({ mode: 'ok' }));
+
+const network = [/Failed to load resource/];
+const lists = ['home', 'cards', 'races', 'machines', 'rollout', 'regressions', 'knobs'];
+
+async function clean(page, name) {
+  for (const check of [semantics, contrast, sticksOut]) assert.deepEqual(await page.evaluate(check), [], `${check.name} of ${name}`);
+}
+
+describe('states', { skip: real && 'they take the mock hub' }, () => {
+  it('an empty fleet: every list says what it lacks', async () => {
+    await world.mock.set({ mode: 'empty' });
+    for (const width of [1440, 360]) {
+      const { page, complaints, close } = await newPage(world, { width });
+      for (const view of lists) {
+        await open(world, page, places[view]);
+        assert.ok(await page.locator('main [data-state=empty]').count() > 0, view);
+        await shoot(page, `empty-${view}-light-${width}`);
+        await clean(page, view);
+      }
+      assert.deepEqual(complaints, []);
+      await close();
+    }
+  });
+
+  for (const [mode, words] of [['error', /store: the database is locked/], ['bad', /expected/], ['other', /schema: expected 1, found 2/], ['html', /not JSON/]]) {
+    it(`${mode}: every view shows the error, and recovers by itself`, async () => {
+      const { page, close } = await newPage(world, { allow: network });
+      for (const [view, hash] of Object.entries(places)) {
+        await world.mock.set({ mode, only: '/v1/' });
+        await page.goto('about:blank');
+        await page.goto(`${world.url}/${hash}`);
+        await page.waitForSelector(view === 'home' ? 'main .note, main [data-state=error]' : 'main [data-state=error]');
+        assert.match(await page.locator('body').innerText(), words, view);
+        assert.equal(await page.locator('h1').count(), 1);
+        await page.waitForSelector('[data-state=offline]');
+        if (mode === 'error') {
+          await clean(page, view);
+          if (view === 'cards') await shoot(page, 'error-cards-light-1440');
+        }
+        await world.mock.set({ mode: 'ok' });
+        await page.waitForFunction(() => !document.querySelector('[data-state=error], [data-state=offline], main .note.warn'));
+      }
+      await close();
+    });
+  }
+
+  it('an error of one answer alone leaves the rest, keeps old figures, and is tried again', async () => {
+    const { page, close } = await newPage(world, { allow: network });
+    await open(world, page, '#/cards');
+    await world.mock.set({ mode: 'error', only: '/v1/cards', bump: true });
+    await page.waitForSelector('[data-state=stale]');
+    assert.ok(await page.locator('tbody tr').count() > 3);
+    assert.equal(await page.locator('[data-state=offline]').count(), 0);
+    await shoot(page, 'stale-cards-light-1440');
+    await world.mock.set({ mode: 'ok' });
+    await page.waitForFunction(() => !document.querySelector('[data-state=stale]'));
+    await close();
+  });
+
+  it('slow: says that it waits, then that the hub is slow, then shows the figures', async () => {
+    await world.mock.set({ mode: 'slow', only: '/v1/machines', delay_ms: 15_000 });
+    const { page, complaints, close } = await newPage(world);
+    await page.goto(`${world.url}/#/machines`);
+    await page.waitForSelector('[data-state=loading]');
+    assert.match(await page.locator('[data-state=loading]').innerText(), /Loading machines/);
+    await page.getByText(/slow to answer/).waitFor();
+    await shoot(page, 'slow-machines-light-1440');
+    await page.waitForSelector('tbody tr');
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('the hub goes away and comes back: said, shown with its age, and mended without a reload', async () => {
+    const { page, close } = await newPage(world, { allow: network });
+    await open(world, page, '#/cards');
+    await page.evaluate(() => { window.kept = true; });
+    await world.mock.set({ mode: 'offline' });
+    await page.waitForSelector('[data-state=offline]');
+    assert.match(await page.locator('.live').innerText(), /Lost/);
+    assert.match(await page.locator('[data-state=offline]').innerText(), /does not answer/);
+    assert.match(await page.locator('#said').innerText(), /does not answer/);
+    assert.ok(await page.locator('tbody tr').count() > 3, 'the last figures stay');
+    await page.waitForTimeout(2500);
+    assert.match(await page.locator('.live .age').innerText(), /\d+ s ago/);
+    await shoot(page, 'offline-cards-light-1440');
+    await clean(page, 'offline');
+    await page.getByRole('link', { name: 'Rollout', exact: true }).click();
+    await page.waitForSelector('[data-state=error]');
+    await world.mock.set({ mode: 'ok', bump: true });
+    await page.waitForFunction(() => !document.querySelector('[data-state=offline]'));
+    await page.waitForSelector('#served');
+    assert.match(await page.locator('#said').innerText(), /answers again/);
+    assert.equal(await page.evaluate(() => window.kept), true);
+    await close();
+  });
+
+  it('a change is fetched, what did not change is answered 304, and a pause asks for nothing', async () => {
+    const { page, complaints, close } = await newPage(world);
+    await open(world, page, '#/regressions');
+    const answers = [];
+    page.on('response', (r) => answers.push(`${r.status()} ${new URL(r.url()).pathname}`));
+    const until = async (...wanted) => {
+      for (let i = 0; i < 150 && !wanted.every((w) => answers.includes(w)); i += 1) await page.waitForTimeout(200);
+      assert.ok(wanted.every((w) => answers.includes(w)), answers.join(', '));
+    };
+    await until('304 /v1/summary');
+    assert.deepEqual([...new Set(answers)], ['304 /v1/summary']);
+    answers.length = 0;
+    await world.mock.set({ bump: true });
+    await until('200 /v1/summary', '304 /v1/regressions');
+    await page.keyboard.press('p');
+    assert.match(await page.locator('.live').innerText(), /Paused/);
+    answers.length = 0;
+    await page.waitForTimeout(5000);
+    assert.deepEqual(answers, []);
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.waitForFunction(() => document.querySelector('.live.good'));
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('what machines say is text, never markup', async () => {
+    const evil = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>' + 'x'.repeat(150);
+    const fleet = JSON.parse(JSON.stringify(world.mock.fleet));
+    fleet.cards[0].key = evil;
+    fleet.cards[0].rows.forEach((r) => Object.assign(r, { why: evil, variant: evil, set_aside: [{ machine: evil, reason: evil, why: evil, races: 1 }] }));
+    fleet.machines[0] = { ...fleet.machines[0], label: evil, last_refusal: evil, seen: evil };
+    fleet.races.forEach((r) => Object.assign(r, { winner: evil, driver: evil }));
+    await world.mock.set({ mode: 'ok', fleet });
+    const { page, complaints, close } = await newPage(world, { width: 360 });
+    for (const hash of ['#/', '#/cards', `#/cards/${encodeURIComponent(evil)}`, '#/machines', '#/races']) {
+      await open(world, page, hash);
+      assert.deepEqual(await page.evaluate(sticksOut), [], hash);
+      assert.equal(await page.evaluate(() => window.hit ?? document.querySelectorAll('main img, main script').length), 0, hash);
+      assert.match(await page.locator('main').innerText(), /onerror/, hash);
+    }
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('a stop, an expired manifest and a file that cannot be served are said loudly', async () => {
+    const { rollout } = world.mock.fleet;
+    await world.mock.set({ mode: 'ok', fleet: { rollout: { ...rollout, manifest: { ...rollout.manifest, expired: true }, stop: { version: 2, from: 7, issued: '2026-03-02T08:00:00Z' }, problem: 'signed by an unknown key' } } });
+    const { page, complaints, close } = await newPage(world);
+    await open(world, page, '#/rollout');
+    const text = await page.locator('main').innerText();
+    for (const words of [/Stop 2 holds/, /expired/, /signed by an unknown key/]) assert.match(text, words);
+    await shoot(page, 'stop-rollout-light-1440');
+    await clean(page, 'rollout');
+    await open(world, page, '#/');
+    assert.match(await page.locator('.concerns').innerText(), /Stop 2 holds/);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('a thousand machines: a hundred rows at first, all when asked, sorted and filtered', async () => {
+    const { makeFleet } = await import('./mock/data.mjs');
+    const big = makeFleet({ machines: 1000, seed: 2 });
+    await world.mock.set({ mode: 'ok', fleet: { machines: big.machines, rollout: big.rollout } });
+    const { page, complaints, close } = await newPage(world);
+    await open(world, page, '#/machines?show=all');
+    const rows = page.locator('table', { hasText: 'Last batch' }).locator('tbody tr');
+    assert.equal(await rows.count(), 100);
+    await page.getByRole('button', { name: 'Show all' }).click();
+    assert.equal(await rows.count(), 1000);
+    await page.getByRole('button', { name: 'Refused' }).click();
+    const refused = await rows.first().locator('td[data-label=Refused]').innerText();
+    assert.match(refused, /\d/);
+    await page.getByRole('searchbox').fill('rack1-');
+    await page.waitForFunction(() => /^8 of/.test(document.querySelector('.found').textContent));
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+});
