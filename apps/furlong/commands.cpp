@@ -47,6 +47,7 @@ const std::vector<CommandSpec>& commands() {
       fleet_import_command(),
       fleet_export_command(),
       fleet_simulate_command(),
+      fleet_demo_command(),
       hub_command(),
       hub_token_command(),
       hub_machines_command(),

@@ -48,6 +48,7 @@ CommandSpec fleet_records_command();
 CommandSpec fleet_import_command();
 CommandSpec fleet_export_command();
 CommandSpec fleet_simulate_command();
+CommandSpec fleet_demo_command();
 CommandSpec hub_command();
 CommandSpec hub_copy_command();
 CommandSpec hub_backup_command();

@@ -4,13 +4,12 @@
 
 #include "apps/furlong/agent_session.h"
 #include "apps/furlong/commands.h"
+#include "apps/furlong/hub_session.h"
 #include "apps/furlong/session.h"
 #include "apps/furlong/stores.h"
 #include "apps/furlong/version.h"
 #include "furlong/base/os/interrupt.h"
-#include "furlong/base/os/process.h"
 #include "furlong/base/text.h"
-#include "furlong/program/program.h"
 
 namespace furlong::app {
 namespace {
@@ -37,39 +36,6 @@ Status take_listen(const std::string& text, fleet::HttpServerOptions& http) {
 }
 
 bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
-
-/// As installed, and in a source tree above the binary; empty: nowhere.
-fs::path shipped_web() {
-  const auto self = own_executable();
-  if (!self) return {};
-  std::vector<fs::path> folders{self->parent_path().parent_path() / "share" / "furlong" / "web"};
-  fs::path folder = self->parent_path();
-  for (int up = 0; up < 4 && folder != folder.parent_path(); ++up, folder = folder.parent_path())
-    folders.push_back(folder / "web" / "dist");
-  const auto found = std::ranges::find_if(
-      folders, [](const fs::path& each) { return system_files().exists(each / "index.html"); });
-  return found == folders.end() ? fs::path() : *found;
-}
-
-/// One that cannot be read is told and left out: the hub audits the others.
-std::vector<fleet::ShippedLattice> shipped_lattices() {
-  std::vector<fleet::ShippedLattice> all;
-  for (const std::string& name : program::shipped_programs()) {
-    program::ProgramRequest request;
-    request.what = name;
-    request.geometry = "small";
-    const auto program = program::open_program(request);
-    if (!program) {
-      print_log(LogLevel::warning, fmt::format("audit: {} is left out: {}", name, program.error().text()));
-      continue;
-    }
-    // The lottery's text differs by class and epoch, so that the program in hand is one of many.
-    const std::string source = (*program)->epoch.empty() ? (*program)->source_hash().hex() : "";
-    for (const program::Edition& edition : (*program)->editions)
-      all.push_back({(*program)->name, edition.language, source, edition.lattice});
-  }
-  return all;
-}
 
 Status take_tls(const Arguments& arguments, fleet::HttpServerOptions& http) {
   if (arguments.given("--tls-cert") != arguments.given("--tls-key"))

@@ -139,6 +139,12 @@ TEST(Csv, ItsOwnFormComesBackAsItWas) {
   EXPECT_EQ(again, text);
 }
 
+TEST(Csv, TheFormatsPageNamesEveryColumn) {
+  const std::string page = *system_files().read("docs/formats/fleet-exchange.md");
+  for (const std::string& column : split(trim(csv_head()), ','))
+    EXPECT_NE(page.find("`" + column + "`"), std::string::npos) << column;
+}
+
 TEST(Csv, AWrongCellLeavesItsRaceOut) {
   const std::string head = "ts,machine,card,backend,program,variant,rate,heats\n";
   const std::string race = "2026-03-01T12:00:00Z,m,c,cuda,p,";

@@ -11,7 +11,7 @@ namespace furlong::fleet {
 namespace {
 
 constexpr std::size_t most_waiting_bytes = 64u << 20;  // of all machines together
-constexpr std::size_t batches_a_transaction = 64;
+constexpr std::size_t batches_a_transaction = 16;
 constexpr const char* agent_version = "0.1.0";
 
 }  // namespace

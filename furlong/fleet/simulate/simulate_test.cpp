@@ -15,13 +15,13 @@ constexpr std::int64_t hour_us = 3'600'000'000;
 SimulateOptions small() {
   SimulateOptions options;
   options.machines = 24;
-  options.days = 2;
+  options.days = 1;
   return options;
 }
 
 SimulateOptions all_roles() {
   SimulateOptions options = small();
-  options.machines = 40;
+  options.machines = 30;
   options.liars = 3;
   options.clones = options.shared_cards = options.clocks_off = options.canaries = 2;
   options.regressions = 2;
@@ -78,8 +78,8 @@ TEST(Simulate, EveryRecordIsOneThatTheHubTakesAndBothFormsTellTheSame) {
     pinned += record.pinned;
   }
   EXPECT_FALSE(by_race->next(race));
-  EXPECT_GT(count, 2000u);
-  EXPECT_GT(pinned, 100u);
+  EXPECT_GT(count, 600u);
+  EXPECT_GT(pinned, 60u);
 }
 
 TEST(Simulate, TheSameSeedGivesTheSameFleetAndAnotherSeedAnother) {
@@ -106,7 +106,7 @@ TEST(Simulate, RacesComeInTheOrderOfTheirTime) {
   const auto races = run(*simulation);
   for (std::size_t i = 1; i < races.size(); ++i) ASSERT_GE(races[i].true_ts_us, races[i - 1].true_ts_us);
   EXPECT_GE(races.front().true_ts_us, simulation->options().from_us);
-  EXPECT_LT(races.back().true_ts_us, simulation->options().from_us + 48 * hour_us);
+  EXPECT_LT(races.back().true_ts_us, simulation->options().from_us + 24 * hour_us);
   EXPECT_DOUBLE_EQ(simulation->progress(), 1);
 }
 
