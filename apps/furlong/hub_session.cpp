@@ -5,7 +5,7 @@
 #include "apps/furlong/agent_session.h"
 #include "furlong/base/os/file.h"
 #include "furlong/base/os/process.h"
-#include "furlong/program/program.h"
+#include "furlong/program/pack.h"
 
 namespace furlong::app {
 

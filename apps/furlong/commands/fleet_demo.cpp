@@ -279,8 +279,8 @@ class Demo {
     for (;;) {
       if (holds()) return true;
       if (interrupted_.stop_requested()) return false;
-      const int prepared =
-          std::ranges::max(watches_, {}, [](const auto& each) { return each->prepared(); })->prepared();
+      int prepared = 0;
+      for (const auto& watch : watches_) prepared = std::max(prepared, watch->prepared());
       if (prepared > options_.epochs) {
         say("", fmt::format("{} epochs are over, and this was not seen: {}", options_.epochs, what));
         return false;
