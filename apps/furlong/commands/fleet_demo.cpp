@@ -362,6 +362,7 @@ class Demo {
 
   Status publish(const fleet::Aggregate& aggregate) {
     fleet::PublishRequest request;
+    request.expires_days = 0.5;  // the root ends after one
     request.tuning.replace = to_tuning(aggregate);
     for (const record::TuningCard& card : request.tuning.replace->cards)
       for (const record::TuningRow& row : card.rows)
