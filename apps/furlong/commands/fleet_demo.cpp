@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "apps/furlong/agent_session.h"
@@ -68,6 +69,11 @@ class Watch {
     const std::scoped_lock lock(mutex_);
     return starts_;
   }
+  /// The variant that the newest swap brought.
+  std::string served() {
+    const std::scoped_lock lock(mutex_);
+    return served_;
+  }
   int prepared() {
     const std::scoped_lock lock(mutex_);
     return prepared_;
@@ -87,7 +93,7 @@ class Watch {
       const std::scoped_lock lock(mutex_);
       ++prepared_;
     }
-    say(fmt::format("prepared {}: {} serves it", event.pair.text(), event.variant));
+    say(fmt::format("prepared {}: {} is to serve it", event.pair.text(), event.variant));
   }
   void on(const record::RecordEvent& event) {
     const auto record = record::parse_record(event.json, "the worker's record");
@@ -103,6 +109,10 @@ class Watch {
     say(fmt::format("{}: {}", words[static_cast<int>(how)], fleet::race_summary(*record)));
   }
   void on(const record::SwapEvent& event) {
+    {
+      const std::scoped_lock lock(mutex_);
+      served_ = event.variant;
+    }
     say(fmt::format("swap to {}, variant {}: gap {:.1f} ms", event.epoch, event.variant, event.gap_ms));
   }
   void on(const record::ErrorEvent& event) {
@@ -115,6 +125,7 @@ class Watch {
   Transcript& transcript_;
   std::mutex mutex_;
   std::optional<Obeyed> newest_;
+  std::string served_;
   int races_ = 0, starts_ = 0, prepared_ = 0;
 };
 
@@ -325,7 +336,12 @@ class Demo {
     FURLONG_TRY(const fleet::Aggregate second, aggregate(pins(first)));
     FURLONG_CHECK(publish(second));
     if (!wait_obeyed("pinned variants", Obeyed::pinned)) return false;
-    say("", "every agent takes the pinned variant without a race");
+    if (!wait("the pinned variant in service", [&] {
+          return std::ranges::all_of(watches_,
+                                     [&](const auto& each) { return pinned_.contains(each->served()); });
+        }))
+      return false;
+    say("", "every agent serves the pinned variant, without a race");
 
     FURLONG_CHECK(stop_tuning());
     if (!wait_obeyed("full races after the stop", Obeyed::raced)) return false;
@@ -343,15 +359,23 @@ class Demo {
     return fleet::aggregate([this] { return open_store(); }, options);
   }
 
+  /// In no race a copy of another one: to pin a copy of base would show nothing.
+  static bool has_own_code(const fleet::RowEvidence& row, const std::string& name) {
+    const auto at = std::ranges::find(row.variants, name, &fleet::VariantEvidence::name);
+    return at != row.variants.end() && !at->exits.contains(std::string(exit_name(fleet::Exit::duplicate)));
+  }
+
   /// The best variant of each card that is not base, whether it beats base or not: it is to be seen that it
   /// is obeyed.
   std::vector<fleet::Pin> pins(const fleet::Aggregate& aggregate) {
     std::vector<fleet::Pin> pins;
     for (const fleet::CardEvidence& card : aggregate.cards) {
       for (const fleet::RowEvidence& row : card.rows) {
-        const auto best =
-            std::ranges::find_if(row.candidates, [](const std::string& name) { return name != "base"; });
+        const auto best = std::ranges::find_if(row.candidates, [&](const std::string& name) {
+          return name != "base" && has_own_code(row, name);
+        });
         if (best == row.candidates.end()) continue;
+        pinned_.insert(*best);
         pins.push_back({.card = card.key, .variant = *best, .program = row.subject.program});
         say("operator", fmt::format("pins {} to {}", card.key, *best));
         break;
@@ -400,6 +424,7 @@ class Demo {
   std::stop_source hub_stop_;
   std::unique_ptr<fleet::Hub> hub_;
   std::string url_;
+  std::set<std::string> pinned_;  ///< variants
   std::vector<std::unique_ptr<fleet::HttpClient>> clients_;
   std::vector<std::unique_ptr<Watch>> watches_;
   std::vector<std::unique_ptr<fleet::Agent>> agents_;  // the last: they use what is above
@@ -430,7 +455,7 @@ Result<DemoOptions> demo_options(const Arguments& arguments) {
   const bool host = std::ranges::any_of(options.devices, &fleet::DeviceInfo::is_host_cpu);
   FURLONG_TRY(options.epoch_s, arguments.integer("--epoch-s", host ? 40 : 20, 2, 86'400));
   // On a processor every variant is compiled by the system's compiler: a few are enough to see the loop.
-  options.race = arguments.value("--variants", host ? "u2,n64" : "");
+  options.race = arguments.value("--variants", host ? "u8,n64" : "");
   return options;
 }
 
@@ -484,7 +509,7 @@ CommandSpec fleet_demo_command() {
                       {.name = "--epochs", .value_name = "N", .help = "Give up after so many. Default 12."},
                       {.name = "--variants",
                        .value_name = "A,B",
-                       .help = "Raced besides base. Default: the catalogue; on the host's processor u2,n64."},
+                       .help = "Raced besides base. Default: the catalogue; on the host's processor u8,n64."},
                       {.name = "--keep",
                        .value_name = "DIR",
                        .help = "Work in this new folder, and leave it: store, manifest, the agents' data.",
