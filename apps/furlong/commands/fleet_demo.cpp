@@ -115,9 +115,6 @@ class Watch {
     }
     say(fmt::format("swap to {}, variant {}: gap {:.1f} ms", event.epoch, event.variant, event.gap_ms));
   }
-  void on(const record::ErrorEvent& event) {
-    say(fmt::format("error {}: {}", code_name(event.code), event.message));
-  }
   template <class Other>
   void on(const Other&) {}
 
@@ -328,12 +325,13 @@ class Demo {
     FURLONG_TRY(const fleet::StoreTotals totals, store->totals());
     say("hub", fmt::format("{} races of {} machines, signed, in the store", totals.races, totals.machines));
 
-    FURLONG_TRY(const fleet::Aggregate first, aggregate({}));
-    FURLONG_CHECK(publish(first));
+    FURLONG_TRY(const auto first, wait_tuning());
+    if (!first) return false;
+    FURLONG_CHECK(publish(*first));
     if (!wait_obeyed("races in the tuning's order", Obeyed::tuned)) return false;
     say("", "every agent races in the order of the tuning, with no restart");
 
-    FURLONG_TRY(const fleet::Aggregate second, aggregate(pins(first)));
+    FURLONG_TRY(const fleet::Aggregate second, aggregate(pins(*first)));
     FURLONG_CHECK(publish(second));
     if (!wait_obeyed("pinned variants", Obeyed::pinned)) return false;
     if (!wait("the pinned variant in service", [&] {
@@ -357,6 +355,38 @@ class Demo {
     fleet::AggregateOptions options = aggregate_options();
     options.pins = std::move(pins);
     return fleet::aggregate([this] { return open_store(); }, options);
+  }
+
+  /// On a busy machine the first races may disagree so much that nothing follows from them; more come. Empty:
+  /// interrupted, or the epochs are over.
+  Result<std::optional<fleet::Aggregate>> wait_tuning() {
+    std::optional<fleet::Aggregate> found;
+    Status failed;
+    bool told = false;
+    const auto look = [&] {
+      auto now = aggregate({});
+      if (!now) {
+        failed = now.error();
+        return true;
+      }
+      if (to_tuning(*now).cards.empty()) {
+        if (!std::exchange(told, true))
+          say("tuning", fmt::format("none yet: {}; more races are awaited", why_none(*now)));
+        return false;
+      }
+      found = *std::move(now);
+      return true;
+    };
+    if (!wait("races that a tuning follows from", look)) return std::optional<fleet::Aggregate>();
+    FURLONG_CHECK(failed);
+    return found;
+  }
+
+  static std::string why_none(const fleet::Aggregate& aggregate) {
+    for (const fleet::CardEvidence& card : aggregate.cards)
+      for (const fleet::RowEvidence& row : card.rows)
+        return row.set_aside.empty() ? row.why : row.set_aside.front().why;
+    return "no race counts";
   }
 
   /// In no race a copy of another one: to pin a copy of base would show nothing.
