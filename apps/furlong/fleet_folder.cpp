@@ -1,6 +1,7 @@
 #include "apps/furlong/fleet_folder.h"
 
 #include <algorithm>
+#include <set>
 
 #include "apps/furlong/session.h"
 #include "furlong/base/json.h"
@@ -120,6 +121,15 @@ OptionSpec fleet_add_option(const std::string& what) {
   return {.name = "--add",
           .value_name = "",
           .help = fmt::format("Add a signature to the {} that waits in the folder.", what)};
+}
+
+Status only_adds(const Arguments& arguments) {
+  static const std::set<std::string_view> beside{"--add", "--key", "--json", "--dry-run", "--out"};
+  for (const auto& [name, values] : arguments.options)
+    if (!beside.contains(name))
+      return fail(Code::invalid,
+                  "--add signs what waits as it is; {} would change it: without --add begin anew", name);
+  return {};
 }
 
 OptionSpec fleet_json_option() { return {.name = "--json", .value_name = "", .help = "As JSON."}; }

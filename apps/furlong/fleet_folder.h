@@ -46,6 +46,9 @@ std::string public_key_text(const PublicKey& key);
 /// "waits" in --json and for people, of a document that too few have signed.
 int say_waiting(const Arguments& arguments, const std::string& what, const std::string& why);
 
+/// `invalid` when there is, beside --add, an option that says what the document should hold.
+Status only_adds(const Arguments& arguments);
+
 PositionalSpec fleet_positional();
 OptionSpec fleet_key_option(const std::string& role);
 OptionSpec fleet_add_option(const std::string& what);

@@ -113,6 +113,42 @@ class Commands(Fleet):
         shown = json.loads(self.fleet("verify", self.folder_of_fleet, "--root", first_root, "--json").stdout)
         self.assertEqual((shown["root"], shown["manifest"]["version"], shown["pins"]), (2, 2, True))
 
+    def test_a_rotation_while_a_stop_stands(self):
+        self.begin()
+        self.publish("--tuning", self.tuning_file("u2-ldg"))
+        first_root = self.write("pinned.json", self.read(os.path.join(self.folder_of_fleet, "root.json")))
+        self.fleet("stop", self.folder_of_fleet, "--key", self.path("stop.key"))
+        self.fleet("rotate", self.folder_of_fleet, "--key", self.path("root.key"))
+        self.assertIn("stop 1 still holds", self.publish().stderr)
+        shown = json.loads(self.fleet("verify", self.folder_of_fleet, "--root", first_root, "--json").stdout)
+        self.assertEqual((shown["root"], shown["pins"]), (2, False), "a machine that sees the stop under the new root obeys it")
+        self.keygen("new-stop.key")
+        run = self.fleet("rotate", self.folder_of_fleet, "--stop-key", self.path("new-stop.key.pub"), "--key", self.path("root.key"))
+        self.assertIn("the stop was signed with keys that this root has no more", run.stderr)
+        self.assertNotIn("still holds", self.publish().stderr)
+        shown = json.loads(self.fleet("verify", self.folder_of_fleet, "--root", first_root, "--json").stdout)
+        self.assertEqual((shown["root"], shown["pins"]), (3, True))
+        self.fleet("stop", self.folder_of_fleet, "--key", self.path("stop.key"), code=2)
+        self.fleet("stop", self.folder_of_fleet, "--key", self.path("new-stop.key"))
+
+    def test_a_share_is_not_widened_by_the_way(self):
+        self.begin()
+        self.publish("--tuning", self.tuning_file("u2-ldg"), "--canary")
+        self.assertIn(", 0% of the machines and all canaries", self.publish("--no-override").stdout)
+        self.assertIn(", 25% of the machines", self.publish("--percent", "25").stdout)
+        self.assertIn(", 25% of the machines", self.publish().stdout)
+
+    def test_what_waits_is_signed_as_it_is(self):
+        self.begin("--expires-days", "300")
+        self.keygen("second.key")
+        self.fleet("rotate", self.folder_of_fleet, "--publish-key", self.path("publish.key.pub"), "--publish-key",
+                   self.path("second.key.pub"), "--publish-threshold", "2", "--key", self.path("root.key"))
+        self.publish("--tuning", self.tuning_file("u2-ldg"))
+        other = self.tuning_file("w4")
+        for words in (["--tuning", other], ["--percent", "5"], ["--no-tuning"], ["--canary"]):
+            self.assertIn(words[0], self.publish("--add", *words, key="second.key", code=2).stderr)
+        self.assertIn("manifest 1", self.publish("--add", key="second.key").stdout)
+
     def test_a_stop_and_its_lifting(self):
         self.begin()
         self.assertIn("nothing is published", self.fleet("stop", self.folder_of_fleet, "--key", self.path("stop.key"), code=2).stderr)

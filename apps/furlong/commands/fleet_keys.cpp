@@ -85,6 +85,7 @@ Result<int> run_root(const Arguments& arguments) {
                 fleet_body_file(folder).string());
   fleet::Envelope envelope;
   if (arguments.flag("--add")) {
+    FURLONG_CHECK(only_adds(arguments));
     FURLONG_TRY(envelope, read_waiting(folder, "root"));
   } else {
     fleet::RootDocument document;
@@ -110,6 +111,7 @@ Result<int> run_rotate(const Arguments& arguments) {
   const fleet::RootDocument& old = fleet.checked.root.document;
   fleet::Envelope envelope;
   if (arguments.flag("--add")) {
+    FURLONG_CHECK(only_adds(arguments));
     FURLONG_TRY(envelope, read_waiting(fleet.path, "root"));
   } else {
     fleet::RootDocument document = old;
@@ -127,11 +129,16 @@ Result<int> run_rotate(const Arguments& arguments) {
     return say_waiting(arguments, "root", next.error().message());
   }
   fleet.body.roots.push_back(envelope);
+  const bool stop_ends = fleet.body.stop && !fleet::open_stop(document, *fleet.body.stop);
+  if (stop_ends) fleet.body.stop.reset();
   FURLONG_CHECK(write_fleet(fleet.body, fleet.path));
   FURLONG_CHECK(remove_waiting(fleet.path, "root"));
   say_root(arguments, document, fleet.path);
   if (fleet.checked.manifest)
     print_err("the manifest was made under the root before: publish it again (furlong fleet publish)\n");
+  if (stop_ends)
+    print_err(
+        "the stop was signed with keys that this root has no more, and holds no more: furlong fleet stop\n");
   return exit_ok;
 }
 

@@ -40,7 +40,8 @@ Result<fleet::PublishRequest> publish_request(const Arguments& arguments) {
   request.lift_stop = arguments.flag("--lift-stop");
   if (arguments.flag("--canary") && arguments.given("--percent"))
     return fail(Code::invalid, "--canary is --percent 0: one of the two");
-  FURLONG_TRY(request.percent, arguments.number("--percent", arguments.flag("--canary") ? 0 : 100, 0, 100));
+  if (arguments.flag("--canary")) request.percent = 0;
+  if (arguments.given("--percent")) FURLONG_TRY(request.percent, arguments.number("--percent", 100, 0, 100));
   FURLONG_TRY(request.expires_days, arguments.number("--expires-days", 30, 0.0001, 3650));
   FURLONG_CHECK(read_changes(arguments, request));
   return request;
@@ -91,6 +92,7 @@ Result<int> run(const Arguments& arguments) {
   const auto* stop = fleet.checked.stop ? &*fleet.checked.stop : nullptr;
   fleet::Envelope envelope;
   if (arguments.flag("--add")) {
+    FURLONG_CHECK(only_adds(arguments));
     FURLONG_TRY(envelope, read_waiting(fleet.path, "manifest"));
   } else {
     FURLONG_TRY(const auto request, publish_request(arguments));
@@ -104,7 +106,7 @@ Result<int> run(const Arguments& arguments) {
                 manifest.version, manifest.root);
   if (!dry || arguments.given("--key")) FURLONG_CHECK(sign_with_keys(arguments, {&root.publish}, envelope));
   fleet.body.manifest = envelope;
-  if (stop != nullptr && manifest.lifts_stop >= stop->version) fleet.body.stop.reset();
+  if (stop == nullptr || manifest.lifts_stop >= stop->version) fleet.body.stop.reset();
   if (dry) {
     const fs::path out = arguments.value("--out");
     FURLONG_CHECK(write_dry(fleet.body, manifest, out));
@@ -135,7 +137,7 @@ std::vector<OptionSpec> options() {
           {.name = "--no-override", .value_name = "", .help = "No such rows."},
           {.name = "--percent",
            .value_name = "P",
-           .help = "Share of the machines, besides the canaries. Default 100."},
+           .help = "Share of the machines, besides the canaries. Default: as before, else 100."},
           {.name = "--canary", .value_name = "", .help = "The canaries alone: --percent 0."},
           {.name = "--expires-days", .value_name = "D", .help = "Days until pins lapse. Default 30."},
           {.name = "--channel", .value_name = "NAME", .help = "Default: as before, else stable."},

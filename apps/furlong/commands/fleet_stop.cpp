@@ -12,6 +12,7 @@ Result<int> run(const Arguments& arguments) {
   if (!fleet.checked.manifest) return fail(Code::invalid, "nothing is published that could be stopped");
   fleet::Envelope envelope;
   if (arguments.flag("--add")) {
+    FURLONG_CHECK(only_adds(arguments));
     FURLONG_TRY(envelope, read_waiting(fleet.path, "stop"));
   } else {
     FURLONG_TRY(const auto from,
@@ -28,6 +29,9 @@ Result<int> run(const Arguments& arguments) {
     FURLONG_CHECK(write_waiting(fleet.path, "stop", envelope));
     return say_waiting(arguments, "stop", stop.error().message());
   }
+  if (fleet.checked.stop && stop->version <= fleet.checked.stop->version)
+    return fail(Code::invalid, "what waits is stop {}, and stop {} is there already: stop anew",
+                stop->version, fleet.checked.stop->version);
   fleet.body.stop = envelope;
   FURLONG_CHECK(write_fleet(fleet.body, fleet.path));
   FURLONG_CHECK(remove_waiting(fleet.path, "stop"));

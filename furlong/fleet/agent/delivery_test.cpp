@@ -301,11 +301,12 @@ TEST(MachineKey, MadeOnceAndNotReplaced) {
 class Verifier : public ManifestVerifier {
  public:
   Result<VerifiedManifest> verify(std::string_view envelope) override {
-    if (envelope == "bad") return fail(Code::denied, "a wrong key");
+    if (envelope == "bad" && refuses) return fail(Code::denied, "a wrong key");
     return manifest;
   }
   Result<VerifiedManifest> standing() override { return manifest; }
   VerifiedManifest manifest;
+  bool refuses = true;
 };
 
 TEST(Manifest, WrittenAsItIsWhenItWasVerified) {
@@ -323,6 +324,11 @@ TEST(Manifest, WrittenAsItIsWhenItWasVerified) {
   ASSERT_TRUE(follower.step({}));
   EXPECT_EQ(*files.read("/data/tuning.json"), "{\"a\": 1}");
   EXPECT_FALSE(files.exists("/data/override.json"));
+  ASSERT_TRUE(files.write_atomic("/data/tuning.json", "{\"a\""));
+  ASSERT_TRUE(follower.step({}));
+  EXPECT_EQ(*files.read("/data/tuning.json"), "{\"a\": 1}") << "a torn file is written anew";
+  ASSERT_EQ(notes.size(), 2u);
+  notes.pop_back();
   ASSERT_TRUE(follower.step({}));
   EXPECT_EQ(notes.size(), 1u) << "one event a change";
   EXPECT_EQ(http.requests.back().headers.at(0).second, "\"1\"");
@@ -333,7 +339,11 @@ TEST(Manifest, WrittenAsItIsWhenItWasVerified) {
   };
   EXPECT_FALSE(follower.step({}));
   EXPECT_FALSE(follower.step({}));
-  EXPECT_EQ(http.requests.back().headers.at(0).second, "\"1\"") << "what was refused is not remembered";
+  EXPECT_EQ(http.requests.back().headers.at(0).second, "\"2\"");
+  http.answer = [](const HttpRequest&) { return HttpResponse{.status = 304}; };
+  EXPECT_FALSE(follower.step({})) << "refused again, and not sent again";
+  verifier.refuses = false;
+  EXPECT_TRUE(follower.step({})) << "and taken once what was amiss here is mended";
   EXPECT_EQ(*files.read("/data/tuning.json"), "{\"a\": 1}");
   http.answer = [](const HttpRequest&) { return HttpResponse{.status = 200, .body = "good"}; };
   verifier.manifest = {.version = "8", .tuning = {}, .tuning_override = "{}"};

@@ -12,16 +12,18 @@ constexpr std::size_t largest_manifest = 8u << 20;
 
 Result<std::optional<std::string>> HubManifestSource::fetch(const std::stop_token& stop) {
   HttpRequest request{.url = hub_.url + "/v1/manifest"};
+  request.timeout_s = timeout_s_;
   request.max_reply_bytes = largest_manifest;
   request.ca_file = hub_.ca_file;
   if (!tag_.empty()) request.headers.emplace_back("If-None-Match", tag_);
   FURLONG_TRY(HttpResponse response, http_.send(request, stop));
-  if (response.status == 304) return std::optional<std::string>();
+  if (response.status == 304) return waiting_;
   if (response.status != 200) return fail(Code::unavailable, "{}: HTTP {}", request.url, response.status);
   const std::string tag = response.header("etag").value_or("");
   // Foreign text that goes back in a header: one that could break out of it is not remembered.
-  fetched_tag_ = tag.size() <= 200 && one_line(tag) == tag ? tag : "";
-  return std::optional(std::move(response.body));
+  tag_ = tag.size() <= 200 && one_line(tag) == tag ? tag : "";
+  waiting_ = std::move(response.body);
+  return waiting_;
 }
 
 Status refuse_link(const std::filesystem::path& file) {

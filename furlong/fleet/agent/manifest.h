@@ -42,23 +42,29 @@ class ManifestVerifier {
 class ManifestSource {
  public:
   virtual ~ManifestSource() = default;
-  /// The envelope's bytes, or nullopt when they are those of the last taken().
+  /// The envelope's bytes, the same ones again until they are taken(); nullopt when those taken are the
+  /// newest.
   virtual Result<std::optional<std::string>> fetch(const std::stop_token& stop) = 0;
   /// The last bytes were verified and are in use.
   virtual void taken() = 0;
 };
 
-/// GET /v1/manifest with the ETag of what is in use.
+/// GET /v1/manifest with the ETag of what was fetched last. What was refused is kept and given again, since a
+/// clock or a disk may be mended meanwhile, without being sent again.
 class HubManifestSource : public ManifestSource {
  public:
-  HubManifestSource(HubConfig hub, HttpClient& http) : hub_(std::move(hub)), http_(http) {}
+  /// `timeout_s`: of one fetch; a reply that trickles is given up.
+  HubManifestSource(HubConfig hub, HttpClient& http, double timeout_s = 60)
+      : hub_(std::move(hub)), http_(http), timeout_s_(timeout_s) {}
   Result<std::optional<std::string>> fetch(const std::stop_token& stop) override;
-  void taken() override { tag_ = fetched_tag_; }
+  void taken() override { waiting_.reset(); }
 
  private:
   const HubConfig hub_;
   HttpClient& http_;
-  std::string tag_, fetched_tag_;
+  const double timeout_s_;
+  std::string tag_;
+  std::optional<std::string> waiting_;  ///< fetched, and not taken
 };
 
 /// Fetches, has it verified, and writes tuning.json and override.json as they are, atomically. One thread.

@@ -1,6 +1,13 @@
 #include "furlong/fleet/agent/manifest.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
 
 #include "furlong/base/os/file.h"
 
@@ -78,6 +85,61 @@ TEST_F(FollowerTest, AFileThatCouldNotBeWrittenIsWrittenAtTheNextLook) {
   ASSERT_TRUE(step());
   EXPECT_EQ(verifier.verified, 1) << "the hub had nothing new to say";
   EXPECT_TRUE(files.exists("/data/tuning.json"));
+}
+
+/// Sends what looks like the beginning of a long reply, a byte now and then, until it is let go.
+class Trickle {
+ public:
+  Trickle() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(socket_, 4), 0);
+    getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
+    url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+  }
+  ~Trickle() {
+    thread_.request_stop();
+    thread_.join();
+    close(socket_);
+  }
+  std::string url;
+
+ private:
+  void serve(const std::stop_token& stop) const {
+    pollfd waits{.fd = socket_, .events = POLLIN, .revents = 0};
+    while (!stop.stop_requested() && poll(&waits, 1, 50) != 1) continue;
+    if (stop.stop_requested()) return;
+    const int client = accept(socket_, nullptr, nullptr);
+    const std::string head = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n{";
+    bool there = send(client, head.data(), head.size(), MSG_NOSIGNAL) > 0;
+    while (there && !stop.stop_requested()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      there = send(client, " ", 1, MSG_NOSIGNAL) > 0;
+    }
+    close(client);
+  }
+  int socket_;
+  std::jthread thread_;
+};
+
+TEST(Follower, ASlowBodyIsGivenUpAndWhatWasGoodStays) {
+  Trickle hub;
+  const auto http = open_curl();
+  ASSERT_TRUE(http) << http.error().text();
+  HubManifestSource source({.url = hub.url}, **http, 0.3);
+  FakeVerifier verifier;
+  FakeFiles files;
+  ManifestFollower follower(source, verifier, files, "/data", [](const std::string&) {});
+  const Status looked = follower.step({});
+  ASSERT_FALSE(looked);
+  EXPECT_EQ(looked.error().code(), Code::timeout) << looked.error().text();
+  EXPECT_THAT(looked.error().text(), HasSubstr(hub.url));
+  EXPECT_EQ(verifier.verified, 0) << "nothing of a part is looked at";
+  EXPECT_EQ(*files.read("/data/tuning.json"), "{}\n");
 }
 
 TEST(Follower, ALinkInPlaceOfTheTuningIsNotFollowed) {

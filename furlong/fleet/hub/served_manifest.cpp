@@ -74,7 +74,7 @@ void ServedManifest::put_stop_back(ManifestBody& body, CheckedBody& checked) con
   const auto serving = now();
   if (!serving->checked || !serving->checked->stop || !checked.manifest) return;
   const StopDocument& served = *serving->checked->stop;
-  if (checked.root.document.version != serving->checked->root.document.version) return;
+  if (!open_stop(checked.root.document, *serving->body.stop)) return;  // a root with other stop keys ended it
   if (checked.stop && checked.stop->version >= served.version) return;
   if (checked.manifest->lifts_stop >= served.version) return;
   body.stop = serving->body.stop;

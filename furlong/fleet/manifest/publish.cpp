@@ -48,7 +48,7 @@ Result<ManifestDocument> next_manifest(const RootDocument& root, const ManifestD
   if (request.lift_stop && stop == nullptr)
     return fail(Code::invalid, "there is no stop that could be lifted");
   if (request.lift_stop) next.lifts_stop = std::max(next.lifts_stop, stop->version);
-  next.percent = request.percent;
+  next.percent = request.percent ? *request.percent : current != nullptr ? current->percent : 100;
   next.tuning = changed(current == nullptr ? nullptr : &current->tuning, request.tuning);
   next.tuning_override =
       changed(current == nullptr ? nullptr : &current->tuning_override, request.tuning_override);
@@ -94,7 +94,8 @@ Result<CheckedBody> check_body(const ManifestBody& body) {
     FURLONG_TRY(checked.manifest, open_under_any(chain, *body.manifest, open_manifest));
   }
   if (body.stop) {
-    FURLONG_TRY(checked.stop, open_under_any(chain, *body.stop, open_stop));
+    FURLONG_TRY(const StopDocument stop, open_under_any(chain, *body.stop, open_stop));
+    if (open_stop(chain.back(), *body.stop)) checked.stop = stop;
   }
   return checked;
 }

@@ -20,7 +20,7 @@ struct TuningChange {
 struct PublishRequest {
   std::string channel;  ///< empty: the current manifest's, else "stable"
   TuningChange tuning, tuning_override;
-  double percent = 100;
+  std::optional<double> percent;  ///< empty: the current manifest's, else 100
   double expires_days = 30;
   std::string minimum_client;  ///< empty: the current manifest's, else "0.0.0"
   bool lift_stop = false;      ///< the stop that stands does not hold for the new manifest
@@ -43,7 +43,8 @@ Envelope envelope_of(const StopDocument& document);
 struct CheckedBody {
   Signed<RootDocument> root;                 ///< the last of the chain
   std::optional<ManifestDocument> manifest;  ///< under the newest root of the chain that its signers are in
-  std::optional<StopDocument> stop;
+  std::optional<StopDocument>
+      stop;  ///< empty also when the newest root has other stop keys: it holds no more
 };
 /// The first root is taken on its own signature: it is the caller's own.
 Result<CheckedBody> check_body(const ManifestBody& body);

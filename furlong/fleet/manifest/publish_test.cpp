@@ -72,6 +72,32 @@ TEST(Publish, NoManifestOutlivesItsRoot) {
               HasSubstr("would outlive its root"));
 }
 
+TEST(Publish, TheShareStaysAsItWasUnlessItIsNamed) {
+  EXPECT_EQ(next(nullptr, {}).percent, 100);
+  ManifestDocument current = manifest_document(7);
+  current.percent = 0;
+  EXPECT_EQ(next(&current, {}).percent, 0) << "the canaries alone";
+  PublishRequest further;
+  further.percent = 25;
+  EXPECT_EQ(next(&current, further).percent, 25);
+}
+
+TEST(CheckBody, AStopEndsWithTheKeysThatSignedIt) {
+  ManifestBody body{
+      .roots = {signed_by(root_document(), {root_key()}), signed_by(root_document(2), {root_key()})},
+      .manifest = {},
+      .stop = signed_by(stop_document(), {stop_key()})};
+  EXPECT_TRUE(check_body(body)->stop) << "the next root has the same stop keys";
+  RootDocument second = root_document(2);
+  second.stop.keys = {test_key(7).public_key};
+  body.roots.back() = signed_by(second, {root_key()});
+  const auto ended = check_body(body);
+  ASSERT_TRUE(ended) << ended.error().text();
+  EXPECT_FALSE(ended->stop);
+  body.stop = signed_by(stop_document(), {test_key(9)});
+  EXPECT_FALSE(check_body(body)) << "nobody's";
+}
+
 TEST(CheckBody, FindsAManifestUnderAnOlderRoot) {
   RootDocument second = root_document(2);
   second.publish.keys = {test_key(5).public_key};

@@ -129,10 +129,12 @@ Status take_stop(Trust& trust, const Envelope& envelope, const Client& client) {
   // A root that has expired is no reason to let a stop go unheard: all it can do is let workers race.
   FURLONG_TRY(StopDocument document, open_stop(trust.root.document, envelope));
   FURLONG_CHECK(check_channel("stop", document.channel, client));
-  FURLONG_CHECK(check_root("stop", document.root, trust.root.document));
-  if (trust.stop && trust.stop->document.root == document.root) {
+  // One of an older root holds while the stop keys are still the same, as it does where it was seen already.
+  if (document.root > trust.root.document.version)
+    FURLONG_CHECK(check_root("stop", document.root, trust.root.document));
+  if (trust.stop && trust.stop->document.root >= document.root) {
     const StopDocument& had = trust.stop->document;
-    if (document.version < had.version)
+    if (document.root < had.root || document.version < had.version)
       return fail(Code::denied, "stop {} is older than stop {}, which was seen already", document.version,
                   had.version);
     if (document.version == had.version && envelope.payload != trust.stop->envelope.payload)

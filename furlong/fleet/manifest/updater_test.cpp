@@ -460,6 +460,43 @@ TEST_F(UpdaterTest, RefusesAnOlderStop) {
       "other bytes");
 }
 
+TEST_F(UpdaterTest, AStopHoldsUnderTheNextRootWithTheSameStopKeys) {
+  begin();
+  const Envelope first = signed_by(root_document(), {root_key()});
+  const Envelope second = signed_by(root_document(2), {root_key()});
+  const Envelope stop = signed_by(stop_document(2, 5), {stop_key()});
+  ManifestDocument next = manifest_document(6);
+  next.root = 2;
+  const ManifestBody body{
+      .roots = {first, second}, .manifest = signed_by(next, {publish_key()}), .stop = stop};
+  const auto seen_first_there = take(body);
+  ASSERT_TRUE(seen_first_there) << seen_first_there.error().text();
+  EXPECT_FALSE(seen_first_there->tuning);
+  const auto again = take(body);
+  ASSERT_TRUE(again) << again.error().text();
+  StopDocument under_second = stop_document(3, 6);
+  under_second.root = 2;
+  ASSERT_TRUE(take(ManifestBody{.roots = {}, .manifest = {}, .stop = signed_by(under_second, {stop_key()})}));
+  refused(take(ManifestBody{.roots = {}, .manifest = {}, .stop = stop}), "stop 2 is older");
+  StopDocument of_third = stop_document(4, 6);
+  of_third.root = 3;
+  refused(take(ManifestBody{.roots = {}, .manifest = {}, .stop = signed_by(of_third, {stop_key()})}),
+          "made under root 3");
+}
+
+TEST_F(UpdaterTest, ARotationToOtherStopKeysEndsAStop) {
+  begin();
+  ASSERT_TRUE(
+      take(ManifestBody{.roots = {}, .manifest = {}, .stop = signed_by(stop_document(1, 5), {stop_key()})}));
+  RootDocument second = root_document(2);
+  second.stop.keys = {test_key(7).public_key};
+  ASSERT_TRUE(take(ManifestBody{.roots = {signed_by(second, {root_key()})}, .manifest = {}, .stop = {}}));
+  EXPECT_TRUE(updater().standing()->tuning);
+  refused(
+      take(ManifestBody{.roots = {}, .manifest = {}, .stop = signed_by(stop_document(1, 5), {stop_key()})}),
+      "role stop");
+}
+
 // --- rollout
 
 TEST_F(UpdaterTest, AMachineOutsideThePercentageKeepsWhatItHad) {
