@@ -53,6 +53,12 @@ class Demo(support.Case):
         self.assertEqual(run.end(), 130, run.text())
         self.assert_nothing_left()
 
+    def test_a_worker_that_never_works_is_not_awaited_for_ever(self):
+        run = self.start("--agents", "1", "--epoch-s", "2", "--epochs", "2", "--worker", "/bin/false")
+        self.assertEqual(run.end(timeout=300) in (3, 4), True, run.text())
+        self.assertTrue("was not seen: a race of every machine" in run.text() or "/bin/false" in run.text(), run.text())
+        self.assert_nothing_left()
+
     def test_bad_usage(self):
         for words, part in ((["--agents", "0"], "--agents"), (["--device", "cuda:77"], "cuda:77"), (["--keep", self.folder], "is there already")):
             bad = self.run_furlong("fleet", "demo", *words)

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -74,10 +74,6 @@ class Watch {
     const std::scoped_lock lock(mutex_);
     return served_;
   }
-  int prepared() {
-    const std::scoped_lock lock(mutex_);
-    return prepared_;
-  }
   void say(std::string_view text) { transcript_.say(name_, text); }
 
  private:
@@ -89,10 +85,6 @@ class Watch {
     say(fmt::format("worker ready on {} {}", event.device, event.card));
   }
   void on(const record::PreparedEvent& event) {
-    {
-      const std::scoped_lock lock(mutex_);
-      ++prepared_;
-    }
     say(fmt::format("prepared {}: {} is to serve it", event.pair.text(), event.variant));
   }
   void on(const record::RecordEvent& event) {
@@ -123,7 +115,7 @@ class Watch {
   std::mutex mutex_;
   std::optional<Obeyed> newest_;
   std::string served_;
-  int races_ = 0, starts_ = 0, prepared_ = 0;
+  int races_ = 0, starts_ = 0;
 };
 
 struct DemoOptions {
@@ -153,21 +145,27 @@ class Demo {
     std::stop_source stop;
     Status hub_ended;
     std::vector<Status> agents_ended(agents_.size());
-    std::jthread hub([&] { hub_ended = hub_->run(hub_stop_.get_token()); });
+    std::jthread hub([&] {
+      hub_ended = hub_->run(hub_stop_.get_token());
+      ++ended_;
+    });
     Result<bool> whole = false;
     {
       std::vector<std::jthread> agents;
       for (std::size_t i = 0; i < agents_.size(); ++i)
-        agents.emplace_back([&, i] { agents_ended[i] = agents_[i]->run(stop.get_token()); });
+        agents.emplace_back([&, i] {
+          agents_ended[i] = agents_[i]->run(stop.get_token());
+          ++ended_;
+        });
       whole = follow_the_loop();
       say("", "agents and hub end");
       stop.request_stop();
     }
     hub_stop_.request_stop();
     hub.join();
-    FURLONG_CHECK(whole);
     FURLONG_CHECK(hub_ended);
     for (const Status& ended : agents_ended) FURLONG_CHECK(ended);
+    FURLONG_CHECK(whole);
     return *whole;
   }
 
@@ -287,10 +285,15 @@ class Demo {
     for (;;) {
       if (holds()) return true;
       if (interrupted_.stop_requested()) return false;
-      int prepared = 0;
-      for (const auto& watch : watches_) prepared = std::max(prepared, watch->prepared());
-      if (prepared > options_.epochs) {
-        say("", fmt::format("{} epochs are over, and this was not seen: {}", options_.epochs, what));
+      if (ended_ > 0) {
+        say("", fmt::format("the hub or an agent ended, and this was not seen: {}", what));
+        return false;
+      }
+      if (system_clock().now_ns() > end_ns_) {
+        say("",
+            fmt::format("{} epochs are over, and this was not seen: {}; on a slow machine give longer ones "
+                        "(--epoch-s) or more (--epochs)",
+                        options_.epochs, what));
         return false;
       }
       system_clock().sleep_ns(look_every_ns);
@@ -454,6 +457,10 @@ class Demo {
   std::stop_source hub_stop_;
   std::unique_ptr<fleet::Hub> hub_;
   std::string url_;
+  std::atomic<int> ended_ = 0;  ///< threads of hub and agents
+  /// By the clock: with a worker that never gets ready no epoch is ever prepared.
+  const std::int64_t end_ns_ =
+      system_clock().now_ns() + (options_.epochs + 1) * options_.epoch_s * 1'000'000'000;
   std::set<std::string> pinned_;  ///< variants
   std::vector<std::unique_ptr<fleet::HttpClient>> clients_;
   std::vector<std::unique_ptr<Watch>> watches_;
@@ -503,9 +510,10 @@ Result<int> run(const Arguments& arguments) {
     folder = fs::absolute(folder);
   }
   Demo demo(std::move(options), folder, interrupted);
-  FURLONG_TRY(const bool whole, demo.run());
+  const Result<bool> whole = demo.run();
   if (interrupted.stop_requested()) return 128 + interrupt_signal();
-  if (!whole) return exit_failed;
+  if (!whole) return whole.error();
+  if (!*whole) return exit_failed;
   print_out("the loop was seen whole: records, tuning, manifest, obedience, stop\n");
   return exit_ok;
 }

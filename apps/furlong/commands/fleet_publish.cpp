@@ -41,7 +41,9 @@ Result<fleet::PublishRequest> publish_request(const Arguments& arguments) {
   if (arguments.flag("--canary") && arguments.given("--percent"))
     return fail(Code::invalid, "--canary is --percent 0: one of the two");
   if (arguments.flag("--canary")) request.percent = 0;
-  if (arguments.given("--percent")) FURLONG_TRY(request.percent, arguments.number("--percent", 100, 0, 100));
+  if (arguments.given("--percent")) {
+    FURLONG_TRY(request.percent, arguments.number("--percent", 100, 0, 100));
+  }
   FURLONG_TRY(request.expires_days, arguments.number("--expires-days", 30, 0.0001, 3650));
   FURLONG_CHECK(read_changes(arguments, request));
   return request;
