@@ -477,11 +477,15 @@ TEST_F(UpdaterTest, AStopHoldsUnderTheNextRootWithTheSameStopKeys) {
   StopDocument under_second = stop_document(3, 6);
   under_second.root = 2;
   ASSERT_TRUE(take(ManifestBody{.roots = {}, .manifest = {}, .stop = signed_by(under_second, {stop_key()})}));
-  refused(take(ManifestBody{.roots = {}, .manifest = {}, .stop = stop}), "stop 2 is older");
+  EXPECT_THAT(take(ManifestBody{.roots = {}, .manifest = {}, .stop = stop}).error().text(),
+              HasSubstr("stop 2 is older"));
   StopDocument of_third = stop_document(4, 6);
   of_third.root = 3;
-  refused(take(ManifestBody{.roots = {}, .manifest = {}, .stop = signed_by(of_third, {stop_key()})}),
-          "made under root 3");
+  EXPECT_THAT(take(ManifestBody{.roots = {}, .manifest = {}, .stop = signed_by(of_third, {stop_key()})})
+                  .error()
+                  .text(),
+              HasSubstr("made under root 3"));
+  EXPECT_FALSE(updater().standing()->tuning);
 }
 
 TEST_F(UpdaterTest, ARotationToOtherStopKeysEndsAStop) {
