@@ -27,6 +27,17 @@ Status Store::lines(const RaceFilter& filter, const std::function<bool(std::stri
   return {};
 }
 
+Status Store::lines_of(std::span<const RecordId> ids,
+                       const std::function<Result<bool>(std::string_view line)>& visit) {
+  for (const RecordId& id : ids) {
+    FURLONG_TRY(const auto found, race(record_id_text(id)));
+    if (!found) continue;
+    FURLONG_TRY(const bool more, visit(found->line));
+    if (!more) return {};
+  }
+  return {};
+}
+
 Result<std::unique_ptr<Store>> open_store(std::span<const StoreKind> kinds, std::string_view url,
                                           const StoreKind::Options& options) {
   const bool bare_file = url.ends_with(".sqlite") || url.ends_with(".db");

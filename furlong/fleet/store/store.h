@@ -207,6 +207,11 @@ class Store {
   /// `limit` may be any number here. The visitor returns false to end it. This one asks for each race; a
   /// store may do better.
   virtual Status lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit);
+  /// The lines of these races, in this order; a race that is not there has none. By where each race stands,
+  /// never by the id that a line states: a batch may hold lines with the ids of other machines' races, which
+  /// were refused or duplicates. The visitor returns false to end it, and may not ask this store.
+  virtual Status lines_of(std::span<const RecordId> ids,
+                          const std::function<Result<bool>(std::string_view line)>& visit);
   virtual Result<StoreTotals> totals() = 0;
 
   // -- copies

@@ -40,6 +40,8 @@ class SqlStore : public Store {
   Result<std::vector<RaceSummary>> races(const RaceFilter& filter) override;
   Result<std::optional<RaceText>> race(std::string_view id) override;
   Status lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit) override;
+  Status lines_of(std::span<const RecordId> ids,
+                  const std::function<Result<bool>(std::string_view line)>& visit) override;
   Result<StoreTotals> totals() override;
 
   Status batches(std::uint64_t after, const std::function<Result<bool>(const StoredBatch&)>& visit) override;
@@ -67,7 +69,10 @@ class SqlStore : public Store {
                        const std::function<bool(const RaceRow&)>& visit);
   Result<std::vector<RaceSummary>> read_page(const RaceFilter& filter, const std::optional<RecordId>& before);
   Result<std::optional<RaceText>> read_race(const RecordId& id);
-  Result<std::string> read_line(const RecordId& id, BatchBodies& bodies);  ///< empty: the race is gone
+  /// One each; empty: the race is not there.
+  Result<std::vector<std::string>> read_lines(std::span<const RecordId> ids, BatchBodies& bodies);
+  Status visit_lines(std::span<const RecordId> ids, BatchBodies& bodies,
+                     const std::function<Result<bool>(std::string_view line)>& visit);
   Result<StoreTotals> read_totals();
   Result<std::vector<StoredBatch>> read_batches(std::uint64_t after);
   struct Holding {

@@ -271,6 +271,43 @@ Status lines_are_those_of_the_pages(const MakePlace& make) {
   return {};
 }
 
+Status lines_of_ids_are_those_that_count(const MakePlace& make) {
+  FURLONG_TRY(const auto store, open_with_importer(make));
+  FURLONG_CHECK(store->add_importer("other", 1));
+  const DecodedRace theirs = a_race(2, 20), early = a_race(1, 10), late = a_race(3, 30);
+  IncomingBatch honest = a_batch(logs, 1, {theirs});
+  honest.body = "header\n{\"honest\":1}\n";
+  FURLONG_CHECK(add_one(*store, honest));
+  // Another machine's batch states the same id twice: once as a duplicate, once in a line that is refused.
+  IncomingBatch forged = a_batch("import:other", 2, {early, theirs});
+  add_refused(forged, "forged");
+  forged.lines.push_back({.id = record_id_text(late.id), .race = late});
+  const std::string stated = record_id_text(theirs.id);
+  forged.body = fmt::format(
+      "header\n{{\"early\":1}}\n{{\"id\":\"{0}\"}}\n{{\"id\":\"{0}\"}}\n{{\"late\":1}}\n", stated);
+  FURLONG_CHECK(add_one(*store, forged));
+  std::vector<std::string> lines;
+  const auto read = [&](std::span<const RecordId> ids, std::size_t most) {
+    lines.clear();
+    return store->lines_of(ids, [&](std::string_view line) -> Result<bool> {
+      lines.emplace_back(line);
+      return lines.size() < most;
+    });
+  };
+  const std::vector<RecordId> ids{early.id, theirs.id, a_race(9, 0).id, late.id, theirs.id};
+  FURLONG_CHECK(read(ids, 100));
+  const std::vector<std::string> expected{R"({"early":1})", R"({"honest":1})", R"({"late":1})",
+                                          R"({"honest":1})"};
+  FURLONG_WANT(lines == expected, "{}", fmt::join(lines, " "));
+  FURLONG_CHECK(read(ids, 2));
+  FURLONG_WANT(lines.size() == 2, "the visitor ends it");
+  FURLONG_CHECK(read({}, 2));
+  FURLONG_WANT(lines.empty(), "none asked");
+  const Status failed = store->lines_of(
+      ids, [](std::string_view) -> Result<bool> { return fail(Code::exhausted, "the disk is full"); });
+  return expect_code(failed, Code::exhausted, "the visitor's error");
+}
+
 Status totals_count_and_tell_of_changes(const MakePlace& make) {
   FURLONG_TRY(const auto store, open_new(make));
   FURLONG_TRY(StoreTotals before, store->totals());
@@ -318,6 +355,7 @@ std::vector<StoreCase> reading_cases() {
       {"a_summary_gives_every_field", a_summary_gives_every_field},
       {"a_races_text_is_what_was_signed", a_races_text_is_what_was_signed},
       {"lines_are_those_of_the_pages", lines_are_those_of_the_pages},
+      {"lines_of_ids_are_those_that_count", lines_of_ids_are_those_that_count},
       {"totals_count_and_tell_of_changes", totals_count_and_tell_of_changes}};
 }
 
