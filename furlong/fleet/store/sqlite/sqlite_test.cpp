@@ -202,6 +202,56 @@ TEST_F(SqliteStore, AKilledWriterLosesNothingThatWasAcknowledged) {
   EXPECT_GT(acknowledged, 0u);
 }
 
+TEST_F(SqliteStore, AFileThatWasMovedTakesNothingUntilItIsBack) {
+  const auto writer = with_importer(open());
+  ASSERT_TRUE(add(*writer, 1));
+  const auto reader = open({.create = false});
+  const auto viewer = open({.read_only = true});
+  ASSERT_TRUE((*reader)->totals());
+  ASSERT_TRUE((*viewer)->totals());
+  const std::filesystem::path away = folder_.path() / "away";
+  const auto move = [](const std::filesystem::path& from, const std::filesystem::path& to) {
+    for (const char* suffix : {"", "-wal", "-shm"})
+      std::filesystem::rename(from.native() + suffix, to.native() + suffix);
+  };
+  move(file(), away);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Status lost = add(*writer, 2);
+    ASSERT_FALSE(lost) << "nobody would find it again";
+    EXPECT_EQ(lost.error().code(), Code::unavailable) << lost.error().text();
+    EXPECT_THAT(lost.error().text(), HasSubstr("was moved or removed"));
+    EXPECT_THAT(lost.error().text(), HasSubstr("fleet.sqlite"));
+    EXPECT_EQ((*reader)->totals().error().code(), Code::unavailable) << "a reader says so as well";
+    EXPECT_EQ((*viewer)->totals().error().code(), Code::unavailable);
+    EXPECT_EQ(open({.create = false}).error().code(), Code::unavailable);
+    EXPECT_FALSE(std::filesystem::exists(file())) << "none is made";
+  }
+  move(away, file());
+  ASSERT_TRUE(add(*writer, 2)) << "it is back";
+  EXPECT_EQ((*reader)->totals()->batches, 2u);
+  EXPECT_EQ((*viewer)->totals()->batches, 2u);
+  check_whole(**reader, 2);
+}
+
+TEST_F(SqliteStore, AFileThatTookTheNameOfTheOneThatWasOpenIsUsed) {
+  const auto store = with_importer(open());
+  ASSERT_TRUE(add(*store, 1));
+  ASSERT_TRUE(add(*store, 2));
+  {
+    const auto other = with_importer(open_at(folder_.path() / "other.sqlite"));
+    ASSERT_TRUE(add(*other, 3));
+  }
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(file().native() + suffix);
+  std::ofstream(file()).close();
+  EXPECT_EQ(add(*store, 4).error().code(), Code::unavailable)
+      << "an empty file is no store, and none is made";
+  std::filesystem::rename(folder_.path() / "other.sqlite", file());
+  EXPECT_EQ(store->totals()->batches, 1u);
+  const Status added = add(*store, 4);
+  ASSERT_TRUE(added) << added.error().text();
+  EXPECT_EQ((*open())->totals()->batches, 2u) << "by its name it is found";
+}
+
 /// A file may grow by so many bytes and no more.
 class GrowthLimit {
  public:
