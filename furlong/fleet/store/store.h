@@ -241,6 +241,8 @@ struct StoreKind {
   struct Options {
     bool create = true;      ///< make what is not there; else `unavailable`
     bool read_only = false;  ///< nothing is written, no migration is made
+    /// Words and subjects whose numbers stay in memory from one write to the next; others are looked up anew.
+    std::size_t names_in_memory = 1u << 20;
   };
   std::function<Result<std::unique_ptr<Store>>(std::string_view url, const Options& options)> open;
 };

@@ -15,8 +15,8 @@ class BatchBodies;
 /// The connection's schema is there already (schema_steps).
 class SqlStore : public Store {
  public:
-  explicit SqlStore(std::unique_ptr<Connection> connection)
-      : connection_(std::move(connection)), names_(*connection_) {}
+  SqlStore(std::unique_ptr<Connection> connection, const StoreKind::Options& options)
+      : connection_(std::move(connection)), names_(*connection_, options.names_in_memory) {}
 
   Status add_token(const Token& token) override;
   Result<std::vector<Token>> tokens() override;

@@ -192,7 +192,7 @@ Result<std::unique_ptr<Store>> open(std::string_view url, const StoreKind::Optio
   const std::filesystem::path file(url.substr(scheme.size()));
   FURLONG_TRY(Database database, open_file(file, options));
   return std::make_unique<sql::SqlStore>(
-      std::make_unique<SqliteConnection>(std::move(database), file, options.read_only));
+      std::make_unique<SqliteConnection>(std::move(database), file, options.read_only), options);
 }
 
 }  // namespace
