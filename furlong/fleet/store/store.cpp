@@ -1,6 +1,8 @@
 #include "furlong/fleet/store/store.h"
 
 #include <algorithm>
+#include <iterator>
+#include <tuple>
 
 #include "furlong/base/text.h"
 
@@ -8,6 +10,39 @@ namespace furlong::fleet {
 
 std::string_view machine_state_name(MachineState state) {
   return state == MachineState::active ? "active" : "retired";
+}
+
+Machine merged(const Machine& there, const Machine& copy) {
+  const auto age = [](const Machine& one) { return std::tie(one.enrolled_us, one.seen_us); };
+  Machine machine = age(there) > age(copy) ? there : copy;
+  if (there.state == MachineState::retired || copy.state == MachineState::retired)
+    machine.state = MachineState::retired;
+  machine.enrolled_us = std::max(there.enrolled_us, copy.enrolled_us);
+  machine.seen_us = std::max(there.seen_us, copy.seen_us);
+  machine.accepted = std::max(there.accepted, copy.accepted);
+  machine.duplicate = std::max(there.duplicate, copy.duplicate);
+  machine.refused = std::max(there.refused, copy.refused);
+  return machine;
+}
+
+Token merged(const Token& there, const Token& copy) {
+  Token token = copy;
+  if (!there.machine.empty()) token.machine = there.machine;
+  return token;
+}
+
+Result<std::vector<RaceSummary>> Store::races(const RaceFilter& filter) {
+  RaceFilter rest = filter;
+  rest.limit = std::min<std::size_t>(filter.limit, 1000);
+  std::vector<RaceSummary> all;
+  while (rest.limit > 0) {
+    FURLONG_TRY(RacePage some, page(rest));
+    rest.limit -= std::min(rest.limit, some.races.size());
+    std::ranges::move(some.races, std::back_inserter(all));
+    if (some.next.empty()) break;
+    rest.before = std::move(some.next);
+  }
+  return all;
 }
 
 Status Store::lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit) {

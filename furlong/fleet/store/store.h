@@ -126,6 +126,8 @@ struct RaceFilter {
   Window window;
   std::string before;      ///< id of the last race of the page before; ids order by time
   std::size_t limit = 50;  ///< at most 1000
+  /// Races that are looked at for one page, whether they fit or not: what one page costs at most.
+  std::size_t walk = 50'000;
 };
 
 struct RaceSummary {
@@ -135,6 +137,11 @@ struct RaceSummary {
   record::Verdict verdict = record::Verdict::none;
   bool pinned = false;
   float rate = absent, base_rate = absent, gain_pct = absent;
+};
+
+struct RacePage {
+  std::vector<RaceSummary> races;  ///< the newest first, by id
+  std::string next;                ///< `before` of the page after this one; empty: there is none
 };
 
 struct StoreTotals {
@@ -197,7 +204,10 @@ class Store {
   virtual Result<std::optional<std::int64_t>> newest_ts() = 0;
 
   // -- pages
-  virtual Result<std::vector<RaceSummary>> races(const RaceFilter& filter) = 0;  ///< the newest first, by id
+  /// Ends at its limit or at its walk: it may have few races, or none, and a next all the same.
+  virtual Result<RacePage> page(const RaceFilter& filter) = 0;
+  /// The races of page after page until the limit is reached or there is none left, whatever the walk.
+  Result<std::vector<RaceSummary>> races(const RaceFilter& filter);
   struct RaceText {
     std::string line;  ///< the record's JSON as the machine signed it
     StoredBatch batch;

@@ -1,6 +1,7 @@
 #pragma once
 // The fleet's store over a database of SQL; what database it is, the connection knows.
 
+#include <map>
 #include <memory>
 
 #include "furlong/fleet/store/sql/connection.h"
@@ -37,7 +38,7 @@ class SqlStore : public Store {
               const std::function<bool(const RaceRow&)>& visit) override;
   Result<std::optional<std::int64_t>> newest_ts() override;
 
-  Result<std::vector<RaceSummary>> races(const RaceFilter& filter) override;
+  Result<RacePage> page(const RaceFilter& filter) override;
   Result<std::optional<RaceText>> race(std::string_view id) override;
   Status lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit) override;
   Status lines_of(std::span<const RecordId> ids,
@@ -67,7 +68,7 @@ class SqlStore : public Store {
   Result<std::vector<MachineNumber>> machines_of(SubjectNumber subject);
   Status scan_machines(SubjectNumber subject, Window window,
                        const std::function<bool(const RaceRow&)>& visit);
-  Result<std::vector<RaceSummary>> read_page(const RaceFilter& filter, const std::optional<RecordId>& before);
+  Result<RacePage> read_page(const RaceFilter& filter, const std::optional<RecordId>& before);
   Result<std::optional<RaceText>> read_race(const RecordId& id);
   /// One each; empty: the race is not there.
   Result<std::vector<std::string>> read_lines(std::span<const RecordId> ids, BatchBodies& bodies);
@@ -111,6 +112,7 @@ class SqlStore : public Store {
 
   std::unique_ptr<Connection> connection_;
   Names names_;
+  std::map<SubjectNumber, Subject> shown_;  ///< subjects of the last pages
   std::uint64_t generation_ = 0;
 };
 

@@ -166,6 +166,35 @@ TEST_F(SqliteStore, ADamagedBodyIsToldWithItsBatch) {
   EXPECT_THAT(scanned.error().text(), HasSubstr("race 00000000-0000-7000-8000-00000000000a"));
 }
 
+TEST_F(SqliteStore, OpeningAndReadingWaitForNoWriter) {
+  ASSERT_TRUE(add(*with_importer(open()), 1));
+  auto writer = Database::open(file());
+  ASSERT_TRUE(writer->execute("BEGIN IMMEDIATE"));
+  for (const bool create : {true, false}) {
+    const auto store = open({.create = create});
+    ASSERT_TRUE(store) << store.error().text();
+    EXPECT_EQ((*store)->totals()->batches, 1u);
+  }
+  ASSERT_TRUE(writer->execute("ROLLBACK"));
+}
+
+// A store may have very many subjects, and what each is made of is of no use on a page.
+TEST_F(SqliteStore, APageReadsOnlyTheSubjectsThatItShows) {
+  {
+    const auto store = with_importer(open());
+    for (std::uint32_t i = 1; i <= 3; ++i) ASSERT_TRUE(add(*store, i));
+  }
+  ASSERT_TRUE(Database::open(file())->execute("UPDATE subject SET made_of='not read'"));
+  const auto store = open();
+  for (const RaceFilter& filter : {RaceFilter{}, RaceFilter{.program = "lottery"}}) {
+    const auto page = (*store)->page(filter);
+    ASSERT_TRUE(page) << page.error().text();
+    ASSERT_EQ(page->races.size(), 30u);
+    EXPECT_EQ(page->races[0].subject, race_of(1).subject);
+  }
+  EXPECT_FALSE((*store)->subjects()) << "aggregation does read it";
+}
+
 TEST_F(SqliteStore, AKilledWriterLosesNothingThatWasAcknowledged) {
   with_importer(open());
   Random random(8);
