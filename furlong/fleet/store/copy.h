@@ -19,10 +19,11 @@ struct CopyCounts {
 using CopyProgress = std::function<void(const CopyCounts&)>;
 
 /// Copies machines, tokens and batches, each with its exact bytes, and the races of `from`: after it, `to`
-/// holds what `from` does, besides what it held before. Races are decoded anew from their records; those that
-/// `from` has replaced or forgotten stay so. `from` may be written to meanwhile: what comes after the
-/// beginning may be missing. After an error run it again: it goes on where it was. Errors of the stores;
-/// `corrupt` names the batch and line that cannot be read.
+/// holds what `from` does, besides what it held before; machines and tokens that both have are merged
+/// (store.h), so that nothing is taken back from a `to` that has gone on. Races are decoded anew from their
+/// records; those that `from` has replaced or forgotten stay so. `from` may be written to meanwhile: what
+/// comes after the beginning may be missing. After an error run it again: it goes on where it was. Errors of
+/// the stores; `corrupt` names the batch and line that cannot be read.
 Result<CopyCounts> copy_store(Store& from, Store& to, const CopyProgress& progress = {});
 
 /// Opens a store in a new file.

@@ -150,6 +150,56 @@ TEST_F(CopyStore, HoldsTheSameBetweenAllKinds) {
   }
 }
 
+// To move a hub is to copy twice; a third time must undo nothing of what the new one has done.
+TEST_F(CopyStore, TakesNothingBackFromAStoreThatHasGoneOn) {
+  const auto from = open_memory_store();
+  ASSERT_TRUE(fill(*from, 1, 10));
+  const auto machines = *from->machines();
+  const auto active = std::ranges::find_if(
+      machines, [](const Machine& one) { return one.key && one.state == MachineState::active; });
+  ASSERT_NE(active, machines.end());
+  const auto tokens = *from->tokens();
+  const auto free = std::ranges::find(tokens, std::string(), &Token::machine);
+  ASSERT_NE(free, tokens.end());
+  int number = 0;
+  for (const Place& to : one_of_each("gone-on.sqlite")) {
+    ASSERT_TRUE(copy_store(*from, *to.store));
+    PublicKey key;
+    key.bytes.fill(static_cast<std::uint8_t>(99 + ++number));
+    ASSERT_TRUE(to.store->enrol(free->digest, key, 60));
+    ASSERT_TRUE(to.store->retire(active->id));
+    IncomingBatch report{.id = "later", .machine = "import:logs", .signature = {}, .body = "{}\n"};
+    report.received_us = 1'773'000'000'000'000;
+    report.agent = "0.9.0";
+    ASSERT_TRUE(to.store->add({&report, 1}));
+    const auto before = *store_content(*to.store);
+    const auto counts = copy_store(*from, *to.store);
+    ASSERT_TRUE(counts) << counts.error().text();
+    EXPECT_EQ(content_difference(before, *store_content(*to.store)), "") << to.kind;
+    EXPECT_EQ(counts->machines + counts->tokens, 0u) << to.kind;
+    key.bytes.fill(7);
+    EXPECT_EQ(to.store->enrol(free->digest, key, 60).error().code(), Code::denied) << to.kind << ": used up";
+  }
+}
+
+TEST_F(CopyStore, AMachineThatEnrolsMeanwhileIsCopiedWithItsBatches) {
+  for (const Place& from : one_of_each("from.sqlite")) {
+    ASSERT_TRUE(fill(*from.store, 1, 80)) << "more than are read at a time";
+    const auto to = open_memory_store();
+    bool enrolled = false;
+    Status later;
+    const auto meanwhile = [&](const CopyCounts& counts) {
+      if (counts.batches == 0 || std::exchange(enrolled, true)) return;
+      later = fill(*from.store, 2, 5);
+    };
+    const auto counts = copy_store(*from.store, *to, meanwhile);
+    ASSERT_TRUE(counts) << from.kind << ": " << counts.error().text();
+    ASSERT_TRUE(enrolled && later) << from.kind;
+    expect_equal(*from.store, *to, from.kind);
+    EXPECT_EQ(counts->batches, from.store->totals()->batches);
+  }
+}
+
 TEST_F(CopyStore, GoesOnWhereItWas) {
   const auto from = open_memory_store();
   ASSERT_TRUE(fill(*from, 1, 100));

@@ -228,9 +228,9 @@ class Store {
   /// Batches after `number`, in order. The visitor returns false to end it.
   virtual Status batches(std::uint64_t after,
                          const std::function<Result<bool>(const StoredBatch&)>& visit) = 0;
-  /// Puts a machine as it is (with its counts), for copies. Replaces one of the same id.
+  /// Puts a machine as it is (with its counts), for copies; one of the same id that is there is merged().
   virtual Status put_machine(const Machine& machine) = 0;
-  virtual Status put_token(const Token& token) = 0;
+  virtual Status put_token(const Token& token) = 0;  ///< likewise
   /// Which of these races are there; one each.
   virtual Result<std::vector<bool>> have(std::span<const RecordId> ids) = 0;
   /// Whether a batch of this machine, id and bytes is there.
@@ -243,6 +243,13 @@ class Store {
   /// nothing was done. Not synced.
   virtual Result<bool> snapshot(const std::filesystem::path& file) = 0;
 };
+
+/// What becomes of a machine that is there when a copy of it is put. Retired stays retired; each count is the
+/// larger one; the rest is as the side says that enrolled it later or, of one enrolment, heard of it later
+/// (the copy, when both are equal).
+Machine merged(const Machine& there, const Machine& copy);
+/// Used stays used, by whom it was.
+Token merged(const Token& there, const Token& copy);
 
 /// A kind of store, as an app's list has it.
 struct StoreKind {

@@ -125,9 +125,12 @@ struct PrunesTooMuch : Wrapper {
 struct SharedTokens : Wrapper {
   using Wrapper::Wrapper;
   Result<Machine> enrol(const Digest& token, const PublicKey& key, std::int64_t now_us) override {
-    FURLONG_TRY(std::vector<Token> tokens, store_->tokens());
-    for (Token& one : tokens)
-      if (one.digest == token) one.machine.clear(), static_cast<void>(store_->put_token(one));
+    FURLONG_TRY(const std::vector<Token> tokens, store_->tokens());
+    for (const Token& one : tokens) {
+      if (one.digest != token || one.machine.empty() || one.machine == key.id()) continue;
+      FURLONG_CHECK(store_->put_machine({.id = key.id(), .key = key}));
+      return Machine{.id = key.id(), .key = key};
+    }
     return store_->enrol(token, key, now_us);
   }
 };

@@ -145,14 +145,16 @@ class MemoryStore : public Store {
   }
   Status put_machine(const Machine& machine) override {
     const std::scoped_lock lock(data_->mutex);
-    data_->machines.insert_or_assign(machine.id, machine);
+    const auto [at, fresh] = data_->machines.try_emplace(machine.id, machine);
+    if (!fresh) at->second = merged(at->second, machine);
     data_->machine_numbers.number(machine.id);
     ++data_->change;
     return {};
   }
   Status put_token(const Token& token) override {
     const std::scoped_lock lock(data_->mutex);
-    data_->tokens.insert_or_assign(token.digest, token);
+    const auto [at, fresh] = data_->tokens.try_emplace(token.digest, token);
+    if (!fresh) at->second = merged(at->second, token);
     return {};
   }
   Result<std::vector<bool>> have(std::span<const RecordId> ids) override {
