@@ -167,8 +167,10 @@ Status backup_store(Store& from, const std::filesystem::path& file, const OpenFi
   Files& files = system_files();
   if (files.exists(file))
     return fail(Code::invalid, "{}: is there already: a backup makes a new file", file.string());
+  // Its own: two that are told the same name must not write into one file.
+  std::random_device entropy;
   std::filesystem::path partial = file;
-  partial += ".partial";
+  partial += fmt::format(".{:08x}{:08x}.partial", entropy(), entropy());
   const auto clean = [&]() -> Status {
     for (const char* suffix : {"", "-wal", "-shm", "-journal"})
       FURLONG_CHECK(files.remove(partial.native() + suffix));
@@ -181,7 +183,6 @@ Status backup_store(Store& from, const std::filesystem::path& file, const OpenFi
     FURLONG_CHECK(copy_store(from, *to, progress));
     return {};
   };
-  FURLONG_CHECK(clean());  // of an attempt that was killed
   Status status = make();
   if (status) status = settle_file(partial, file);
   if (!status) {

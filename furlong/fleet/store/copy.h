@@ -30,7 +30,8 @@ Result<CopyCounts> copy_store(Store& from, Store& to, const CopyProgress& progre
 using OpenFile = std::function<Result<std::unique_ptr<Store>>(const std::filesystem::path& file)>;
 /// A whole copy in one new file, which has its name only when it is complete and on the disk. `from` may be
 /// written to meanwhile: a kind that can make a snapshot gives one moment, another is copied. `invalid`: the
-/// file is there.
+/// file is there, or was made meanwhile; it stays as it is. What one that was killed leaves is
+/// FILE.*.partial.
 Status backup_store(Store& from, const std::filesystem::path& file, const OpenFile& open_file,
                     const CopyProgress& progress = {});
 

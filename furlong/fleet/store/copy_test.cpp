@@ -116,6 +116,11 @@ class CopyStore : public testing::Test {
     }
     return places;
   }
+  std::vector<std::string> partial_files() const {
+    std::vector<std::string> names = *system_files().list(folder_.path());
+    std::erase_if(names, [](const std::string& name) { return !name.contains(".partial"); });
+    return names;
+  }
   static void expect_equal(Store& a, Store& b, const std::string& what) {
     const auto of_a = store_content(a), of_b = store_content(b);
     ASSERT_TRUE(of_a) << of_a.error().text();
@@ -277,11 +282,9 @@ TEST_F(CopyStore, ABackupOfAnotherKindIsACopy) {
   for (const Place& from : one_of_each("from.sqlite")) {
     ASSERT_TRUE(fill(*from.store, 1, 20));
     const std::string name = from.kind + ".backup.sqlite";
-    std::ofstream(file(name + ".partial")) << "left by one that was killed";
     const Status made = backup_store(*from.store, file(name), open_file);
     ASSERT_TRUE(made) << made.error().text();
-    EXPECT_FALSE(std::filesystem::exists(file(name + ".partial")));
-    EXPECT_FALSE(std::filesystem::exists(file(name + ".partial-wal")));
+    EXPECT_TRUE(partial_files().empty()) << partial_files().front();
     expect_equal(*from.store, **sqlite_at(name), from.kind);
   }
 }
@@ -303,7 +306,30 @@ TEST_F(CopyStore, ABackupReplacesNothingAndLeavesNothingHalf) {
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().code(), Code::exhausted);
   EXPECT_FALSE(std::filesystem::exists(file("new")));
-  EXPECT_FALSE(std::filesystem::exists(file("new.partial")));
+  EXPECT_TRUE(partial_files().empty());
+}
+
+// Two that are told the same name at the same time: one is whole under it, the other says so.
+TEST_F(CopyStore, TwoBackupsOfOneNameDoNotMix) {
+  const auto from = open_memory_store();
+  ASSERT_TRUE(fill(*from, 1, 20));
+  const auto other = open_memory_store();
+  ASSERT_TRUE(fill(*other, 2, 30));
+  const OpenFile open_file = [](const std::filesystem::path& path) {
+    return sqlite::store_kind().open("sqlite:" + path.string(), {});
+  };
+  Status second;
+  bool begun = false;
+  const Status first = backup_store(*from, file("one.sqlite"), open_file, [&](const CopyCounts& counts) {
+    if (counts.machines == 0 || std::exchange(begun, true)) return;
+    second = backup_store(*other, file("one.sqlite"), open_file);
+  });
+  ASSERT_TRUE(begun);
+  EXPECT_TRUE(second) << second.error().text();
+  ASSERT_FALSE(first) << "the name is another's since";
+  EXPECT_EQ(first.error().code(), Code::invalid) << first.error().text();
+  expect_equal(*other, **sqlite_at("one.sqlite"), "the one that was first");
+  EXPECT_TRUE(partial_files().empty());
 }
 
 }  // namespace
