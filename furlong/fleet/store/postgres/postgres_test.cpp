@@ -196,6 +196,24 @@ TEST_F(PostgresStore, ItsTablesLieInASchemaOfTheirOwn) {
   EXPECT_FALSE(server_->sql(database, "SELECT count(*) FROM race"));
 }
 
+TEST_F(PostgresStore, OpeningWaitsForNobodyWhoHoldsTheSchema) {
+  ASSERT_TRUE(open(url_));
+  const std::string database = url_.substr(url_.find("@/") + 2, url_.find('?') - url_.find("@/") - 2);
+  // As one that opens a store to bring it up to date, and takes long.
+  std::jthread holder([&] {
+    static_cast<void>(
+        server_->sql(database, "BEGIN; SELECT pg_advisory_xact_lock(1179415412); SELECT pg_sleep(100)"));
+  });
+  const std::string held = "FROM pg_locks WHERE locktype='advisory' AND granted";
+  while (!server_->sql(database, "SELECT 1/count(*) " + held)) std::this_thread::yield();
+  for (const bool create : {true, false}) {
+    const auto store = open(url_, {.create = create});
+    EXPECT_TRUE(store) << store.error().text();
+  }
+  EXPECT_TRUE(server_->sql(database, "SELECT 1/count(*) " + held)) << "it was held all the time";
+  ASSERT_TRUE(server_->sql(database, "SELECT pg_terminate_backend(pid) " + held));
+}
+
 TEST_F(PostgresStore, SeveralMayOpenANewStoreAtOnce) {
   std::vector<Status> ends(4);
   {

@@ -69,6 +69,7 @@ class PostgresConnection : public sql::Connection {
   Status read_sync(Reading& reading, std::string_view doing);
 
   Status check_encoding();
+  Result<std::int64_t> schema_version();  ///< 0: there is no schema
   Status prepare_schema();
   Status migrate(std::int64_t version);
 
