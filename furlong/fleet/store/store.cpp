@@ -94,16 +94,19 @@ Result<std::unique_ptr<Store>> open_store(std::span<const StoreKind> kinds, std:
               join(examples, " and "));
 }
 
+std::string_view url_password(std::string_view url) {
+  const std::size_t begin = url.find("://");
+  if (begin == std::string_view::npos) return {};
+  const std::size_t colon = url.find(':', begin + 3), at = url.rfind('@');
+  if (colon == std::string_view::npos || at == std::string_view::npos || at < colon) return {};
+  return url.substr(colon + 1, at - colon - 1);
+}
+
 std::string shown_url(std::string_view url) {
   // scheme://user:password@host/…; also ?password=…, as libpq takes it.
   std::string shown(url);
-  if (const std::size_t begin = shown.find("://"); begin != std::string::npos) {
-    const std::size_t end = shown.find_first_of("/?", begin + 3);
-    const std::size_t at = shown.rfind('@', end == std::string::npos ? std::string::npos : end);
-    const std::size_t colon = shown.find(':', begin + 3);
-    if (at != std::string::npos && at > begin && colon != std::string::npos && colon < at)
-      shown.replace(colon + 1, at - colon - 1, "***");
-  }
+  if (const std::string_view password = url_password(url); !password.empty())
+    shown.replace(static_cast<std::size_t>(password.data() - url.data()), password.size(), "***");
   for (std::size_t at = shown.find("password="); at != std::string::npos;
        at = shown.find("password=", at + 9)) {
     const std::size_t from = at + 9;

@@ -268,6 +268,9 @@ struct StoreKind {
 /// sqlite's.
 Result<std::unique_ptr<Store>> open_store(std::span<const StoreKind> kinds, std::string_view url,
                                           const StoreKind::Options& options = {});
+/// From the first colon after "://" to the last '@': also a password in which '/', '?' or '@' stand as they
+/// are. It may take too much for one, never too little. Empty: there is none.
+std::string_view url_password(std::string_view url);
 /// The URL without its password, for messages.
 std::string shown_url(std::string_view url);
 

@@ -76,6 +76,7 @@ class PostgresConnection : public sql::Connection {
   const Libpq* libpq_;
   std::string url_, name_, version_;
   std::vector<std::string> passwords_;  ///< that may not be in a message
+  bool hides_words_ = false;            ///< libpq takes parts of the password for something else
   StoreKind::Options options_;
   PGconn* connection_ = nullptr;
   std::uint64_t generation_ = 0;
