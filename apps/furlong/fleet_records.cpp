@@ -42,7 +42,7 @@ std::vector<OptionSpec> filter_options() {
       {.name = "--program", .value_name = "P", .help = "Only this program."},
       {.name = "--machine",
        .value_name = "M",
-       .help = "Only this machine (furlong fleet machines). Of imported records: the name."},
+       .help = "Only this machine (furlong hub machines STORE). Of imported records: the name."},
       {.name = "--since",
        .value_name = "T",
        .help = "Only from this time on: 2026-03-01 or 2026-03-01T12:00:00Z."},
@@ -65,6 +65,16 @@ Result<fleet::ExportFilter> export_filter(const Arguments& arguments) {
     return fail(Code::invalid, "--since {} is not before --until {}", arguments.value("--since"),
                 arguments.value("--until"));
   return filter;
+}
+
+Result<std::string> filed_machine(fleet::Store& store, const std::string& name) {
+  if (name.empty()) return name;
+  const std::string imported = "import:" + name;
+  for (const std::string& id : {name, imported}) {
+    FURLONG_TRY(const auto known, store.machine(id));
+    if (known) return id;
+  }
+  return fail(Code::invalid, "--machine: the store knows no machine '{}'", name);
 }
 
 RecordsProgress::RecordsProgress(bool quiet)

@@ -24,6 +24,10 @@ bool is_store_url(std::string_view text);
 std::vector<OptionSpec> filter_options();
 Result<fleet::ExportFilter> export_filter(const Arguments& arguments);
 
+/// People name what they imported, the store where it is filed: the id of a machine as the store has it.
+/// Empty for an empty name; `invalid` when the store knows none.
+Result<std::string> filed_machine(fleet::Store& store, const std::string& name);
+
 /// One line on a terminal's standard error that is drawn anew a few times a second; nothing elsewhere. The
 /// destructor clears it.
 class RecordsProgress {

@@ -251,6 +251,12 @@ Status Database::copy_to(const std::filesystem::path& file) {
   return {};
 }
 
+bool Database::moved() const {
+  int moved = 0;
+  const int asked = sqlite3_file_control(state_->handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  return asked == SQLITE_OK && moved != 0;
+}
+
 std::string Database::version() { return sqlite3_libversion(); }
 
 }  // namespace furlong

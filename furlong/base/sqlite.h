@@ -74,6 +74,9 @@ class Database {
   /// One consistent copy in a new file, while others write; `invalid` when the file is there and not empty.
   /// Not synced.
   Status copy_to(const std::filesystem::path& file);
+  /// Whether the file that is open is no longer the one that its name leads to: it was moved, removed or
+  /// replaced. SQLite goes on with it all the same, and what it then commits nobody finds by that name.
+  bool moved() const;
   /// "3.40.1"
   static std::string version();
 

@@ -73,6 +73,12 @@ class Exchange(support.Case):
             self.assertEqual([r["id"] for r in some], [r["id"] for r in whole if fits(r)], words)
             shown = json.loads(self.fleet("records", "--store", self.store(), *words, "--limit", "9999", "--json").stdout)
             self.assertEqual({r["id"] for r in shown["races"]}, {r["id"] for r in some}, words)
+        # Whether there are more is told of what the filter lets through, not of the store.
+        own = ["--store", self.store(), "--machine", one["machine"], "--limit"]
+        count = sum(r["machine"] == one["machine"] for r in whole)
+        self.assertNotIn("there are more", self.fleet("records", *own, str(count)).stdout)
+        self.assertIn(f"the newest {count - 1}; there are more", self.fleet("records", *own, str(count - 1)).stdout)
+        self.assertEqual(len(json.loads(self.fleet("records", *own, str(count - 1), "--json").stdout)["races"]), count - 1)
 
     def test_logs_and_tables_that_people_have(self):
         data = os.path.join(support.SOURCE, "furlong/fleet/exchange/testdata")
@@ -108,6 +114,7 @@ class Exchange(support.Case):
                             (["import", "--store", self.store(), "--date", "noon", self.path("nothing.log")], "--date"),
                             (["export", "--store", self.store("absent")], "absent.sqlite"),
                             (["records", "--store", self.store(), "--machine", "nobody"], "no machine 'nobody'"),
+                            (["export", "--store", self.store(), "--machine", "nobody"], "no machine 'nobody'"),
                             (["export", "--store", self.store(), "--since", "2026-03-02", "--until", "2026-03-01"], "is not before"),
                             (["simulate"], "one of the three"),
                             (["simulate", "--out", "-", "--machines", "0"], "machines"),

@@ -34,6 +34,8 @@ Result<int> run(const Arguments& arguments) {
   const bool csv = arguments.value("--format", name.ends_with(".csv") ? "csv" : "jsonl") == "csv";
   FURLONG_CHECK(can_write_outputs(arguments, {"--out"}));
   FURLONG_TRY(const auto store, open_store(arguments, {.create = false, .read_only = true}));
+  // A name that nobody has would make an empty file.
+  FURLONG_CHECK(filed_machine(*store, filter.machine));
   FURLONG_TRY(const fleet::StoreTotals totals, store->totals());
   Output output;
   FURLONG_CHECK(output.open(name));

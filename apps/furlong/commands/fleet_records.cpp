@@ -22,14 +22,7 @@ fleet::RaceFilter race_filter(const fleet::ExportFilter& from) {
 
 Result<std::vector<fleet::RaceSummary>> newest(fleet::Store& store, fleet::RaceFilter filter,
                                                std::size_t most) {
-  // People name what they imported, the store where it is filed.
-  if (!filter.machine.empty()) {
-    FURLONG_TRY(const auto known, store.machine(filter.machine));
-    FURLONG_TRY(const auto imported, store.machine("import:" + filter.machine));
-    if (!known && !imported)
-      return fail(Code::invalid, "--machine: the store knows no machine '{}'", filter.machine);
-    if (!known) filter.machine = "import:" + filter.machine;
-  }
+  FURLONG_TRY(filter.machine, filed_machine(store, filter.machine));
   std::vector<fleet::RaceSummary> all;
   while (all.size() < most) {
     filter.limit = std::min(page, most - all.size());
@@ -93,7 +86,10 @@ Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(const fleet::ExportFilter filter, export_filter(arguments));
   FURLONG_TRY(const std::int64_t limit, arguments.integer("--limit", 20, 1, 1'000'000));
   FURLONG_TRY(const auto store, open_store(arguments, {.create = false, .read_only = true}));
-  FURLONG_TRY(const auto races, newest(*store, race_filter(filter), static_cast<std::size_t>(limit)));
+  const auto most = static_cast<std::size_t>(limit);
+  FURLONG_TRY(auto races, newest(*store, race_filter(filter), most + 1));
+  const bool more = races.size() > most;
+  if (more) races.pop_back();
   if (arguments.flag("--json")) {
     Json list = Json::array();
     for (const fleet::RaceSummary& race : races) list.push_back(race_json(race));
@@ -105,10 +101,7 @@ Result<int> run(const Arguments& arguments) {
     return exit_ok;
   }
   print_out(table(races));
-  FURLONG_TRY(const fleet::StoreTotals totals, store->totals());
-  if (races.size() == static_cast<std::size_t>(limit) && totals.races > races.size())
-    print_out(
-        fmt::format("the newest {}; the store has {} (--limit shows more)\n", races.size(), totals.races));
+  if (more) print_out(fmt::format("the newest {}; there are more (--limit shows them)\n", races.size()));
   return exit_ok;
 }
 

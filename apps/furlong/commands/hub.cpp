@@ -102,7 +102,9 @@ Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(fleet::HubOptions options, hub_options(arguments));
   const std::stop_token stop = stop_on_interrupt();
   fleet::HubSurroundings with;
-  with.open_store = [url] { return fleet::open_store(store_kinds(), url); };
+  // Made now or never: a store that goes away while the hub runs is told, and not made anew, empty.
+  FURLONG_CHECK(fleet::open_store(store_kinds(), url));
+  with.open_store = [url] { return fleet::open_store(store_kinds(), url, {.create = false}); };
   with.files = &system_files();
   with.clock = &system_clock();
   with.say = print_log;

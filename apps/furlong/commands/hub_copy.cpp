@@ -76,8 +76,9 @@ CommandSpec hub_copy_command() {
       .description =
           "Machines, tokens and batches with their exact signed bytes; races are decoded anew, and what FROM "
           "has "
-          "replaced or forgotten stays so. What TO held before stays. The hub may go on meanwhile; what "
-          "comes "
+          "replaced or forgotten stays so. What TO held before stays: a machine that it has retired is not "
+          "put "
+          "back, nor a token that was used. The hub may go on meanwhile; what comes "
           "late is brought by running it again, as is the rest of a copy that was broken off: batches that "
           "TO "
           "has are skipped.\n"

@@ -277,13 +277,28 @@ Files& system_files() {
   return files;
 }
 
+namespace {
+
+/// 0, or an errno: EEXIST when the name is another file's.
+int rename_to_new(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // Not every file system knows how (NFS): a second name does the same.
+  if (::link(from.c_str(), to.c_str()) != 0) return errno;
+  return ::unlink(from.c_str()) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
 Status settle_file(const fs::path& finished, const fs::path& path) {
   {
     Descriptor descriptor(open_retrying(finished, O_RDONLY));
     if (descriptor.get() < 0) return system_error(finished, "opening", errno);
     if (::fsync(descriptor.get()) != 0) return system_error(finished, "syncing", errno);
   }
-  if (::rename(finished.c_str(), path.c_str()) != 0) return system_error(path, "renaming", errno);
+  const int number = rename_to_new(finished, path);
+  if (number == EEXIST) return fail(Code::invalid, "{}: is there already", path.string());
+  if (number != 0) return system_error(path, "renaming", number);
   return sync_folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 

@@ -386,7 +386,6 @@ TEST(TemporaryFolder, StandsUnderTmpdir) {
 
 TEST_F(RealFiles, AFinishedFileIsGivenItsName) {
   std::ofstream(at("f.partial")) << "new";
-  std::ofstream(at("f")) << "old";
   ASSERT_TRUE(settle_file(at("f.partial"), at("f")));
   EXPECT_EQ(*system_files().read(at("f")), "new");
   EXPECT_FALSE(fs::exists(at("f.partial")));
@@ -395,6 +394,17 @@ TEST_F(RealFiles, AFinishedFileIsGivenItsName) {
   EXPECT_EQ(none.error().code(), Code::unavailable);
   EXPECT_THAT(none.error().text(), HasSubstr("f.partial"));
   EXPECT_EQ(*system_files().read(at("f")), "new");
+}
+
+TEST_F(RealFiles, AFinishedFileReplacesNone) {
+  std::ofstream(at("f.partial")) << "new";
+  std::ofstream(at("f")) << "old";
+  const Status there = settle_file(at("f.partial"), at("f"));
+  ASSERT_FALSE(there);
+  EXPECT_EQ(there.error().code(), Code::invalid);
+  EXPECT_THAT(there.error().text(), HasSubstr("is there already"));
+  EXPECT_EQ(*system_files().read(at("f")), "old");
+  EXPECT_EQ(*system_files().read(at("f.partial")), "new");
 }
 
 TEST_F(RealFiles, ALockKeepsOthersOut) {

@@ -8,7 +8,8 @@
 namespace furlong {
 
 /// Gives a finished file its name within the same folder: it is on the disk to the last byte before, and its
-/// name after. What had the name is replaced. Errors as of Files.
+/// name after. `invalid`: the name is another file's, which stays, and so does the finished one. Errors as of
+/// Files.
 Status settle_file(const std::filesystem::path& finished, const std::filesystem::path& path);
 
 }  // namespace furlong

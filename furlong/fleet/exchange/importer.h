@@ -54,7 +54,7 @@ struct ExportFilter {
 };
 
 /// Calls `visit` with every record that the store holds and the filter lets through, as the machine wrote it:
-/// ordered by time, then id. Holds 32 bytes for each record of a day, and 64 MiB of batches; days with more
+/// ordered by time, then id. Holds 48 bytes for each record of a day, and 64 MiB of batches; days with more
 /// than two million records need more. The visitor returns false to end it. Returns how many were visited.
 Result<std::uint64_t> export_records(Store& store, const ExportFilter& filter,
                                      const std::function<Result<bool>(std::string_view line)>& visit);

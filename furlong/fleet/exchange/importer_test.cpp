@@ -6,6 +6,7 @@
 
 #include "furlong/base/text.h"
 #include "furlong/fleet/exchange/csv.h"
+#include "furlong/fleet/record_batch.h"
 #include "furlong/fleet/simulate/simulate.h"
 #include "furlong/fleet/store/memory/memory.h"
 
@@ -162,6 +163,47 @@ TEST(Export, FiltersLetThroughWhatTheySay) {
     EXPECT_GT(fit, 0u);
   }
   EXPECT_TRUE(records({.card = "no such card"}).empty());
+}
+
+// What a batch states as an id is its sender's word: only the line that was accepted is the race's.
+TEST(Export, NoOtherMachinesLineIsTakenForARace) {
+  const auto store = open_memory_store();
+  const auto simulation = *Simulation::make(fleet_options());
+  record::RaceRecord own, theirs;
+  ASSERT_TRUE(simulation->next(own));
+  do ASSERT_TRUE(simulation->next(theirs));
+  while (theirs.machine == own.machine);
+  own.ts = "2026-03-01T12:00:00Z";
+  theirs.ts = "2026-03-01T12:00:01Z";
+  const auto forged = [&](double rate) {
+    record::RaceRecord record = theirs;
+    record.machine = own.machine;
+    record.slot = "forged";
+    record.rate = rate;
+    return record;
+  };
+  const auto add = [&](const std::string& machine, const std::vector<record::RaceRecord>& records,
+                       std::size_t refused) {
+    RecordBatch sent{.id = content_id(now_us, records.back().slot + records.front().ts),
+                     .machine = "import:" + machine,
+                     .lines = {}};
+    IncomingBatch batch{.id = sent.id, .machine = sent.machine, .signature = {}, .body = {}};
+    for (const record::RaceRecord& record : records) {
+      sent.lines.push_back(record::to_line(record));
+      IncomingBatch::Line line{.id = record.id, .race = decode(record)};
+      if (batch.lines.size() == refused) line.race = fail(Code::invalid, "forged");
+      batch.lines.push_back(std::move(line));
+    }
+    batch.body = *print(sent);
+    EXPECT_TRUE(store->add_importer(machine, now_us));
+    const auto outcome = store->add({&batch, 1});
+    ASSERT_TRUE(outcome) << outcome.error().text();
+  };
+  add("honest", {theirs}, 9);
+  add("liar", {own, forged(1000), forged(2000)}, 1);
+  ASSERT_EQ(store->totals()->races, 2u);
+  EXPECT_EQ(exported(*store, ExchangeFormat::jsonl),
+            record::to_line(own) + "\n" + record::to_line(theirs) + "\n");
 }
 
 TEST(Export, EndsWhenTheVisitorHasEnoughAndTellsItsErrors) {

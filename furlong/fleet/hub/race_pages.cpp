@@ -99,22 +99,14 @@ Result<RaceFilter> Pages::race_filter(const ServerRequest& request) const {
 ServerReply Pages::races(const ServerRequest& request) {
   auto filter = race_filter(request);
   if (!filter) return error_reply(400, Code::invalid, filter.error().text());
-  const std::size_t limit = filter->limit;
   const auto lease = from_.pool.take();
   if (!lease) return store_failed(lease.error());
-  const auto page = (*lease)->races(*filter);
+  const auto page = (*lease)->page(*filter);
   if (!page) return store_failed(page.error());
   Json list = Json::array();
-  for (const RaceSummary& race : *page) list.push_back(race_line(race));
+  for (const RaceSummary& race : page->races) list.push_back(race_line(race));
   Json json{{"schema", 1}, {"races", std::move(list)}};
-  if (page->size() == limit) {
-    // A full page may be the last one: then there is none after it.
-    filter->before = page->back().id;
-    filter->limit = 1;
-    const auto more = (*lease)->races(*filter);
-    if (!more) return store_failed(more.error());
-    if (!more->empty()) json["next"] = page->back().id;
-  }
+  put_text(json, "next", page->next);
   return answer(request, make_document(json));
 }
 

@@ -1,6 +1,9 @@
 #include "furlong/fleet/store/copy.h"
 
+#include <algorithm>
 #include <map>
+#include <random>
+#include <set>
 
 #include "furlong/base/os/file.h"
 #include "furlong/base/os/settle.h"
@@ -25,7 +28,9 @@ class Copy {
       more = !some.empty();
       if (more) FURLONG_CHECK(copy_some(some));
     }
-    FURLONG_CHECK(copy_machines());  // their counts have grown with the batches that came meanwhile
+    // What has come meanwhile: machines and their counts, and tokens that they have used up.
+    FURLONG_CHECK(copy_machines());
+    FURLONG_CHECK(copy_tokens());
     return counts_;
   }
 
@@ -44,7 +49,8 @@ class Copy {
   Store& to_;
   const CopyProgress& progress_;
   CopyCounts counts_;
-  std::uint64_t last_ = 0;  ///< number of the last batch that was read
+  std::set<std::string, std::less<>> known_;  ///< machines that `to` has
+  std::uint64_t last_ = 0;                    ///< number of the last batch that was read
 };
 
 Status Copy::copy_machines() {
@@ -53,8 +59,9 @@ Status Copy::copy_machines() {
   for (const Machine& machine : there) known.emplace(machine.id, &machine);
   FURLONG_TRY(const std::vector<Machine> machines, from_.machines());
   for (const Machine& machine : machines) {
+    known_.insert(machine.id);
     const auto at = known.find(machine.id);
-    if (at != known.end() && *at->second == machine) continue;
+    if (at != known.end() && *at->second == merged(*at->second, machine)) continue;
     FURLONG_CHECK(to_.put_machine(machine));
     ++counts_.machines;
   }
@@ -69,7 +76,7 @@ Status Copy::copy_tokens() {
   FURLONG_TRY(const std::vector<Token> tokens, from_.tokens());
   for (const Token& token : tokens) {
     const auto at = known.find(token.digest);
-    if (at != known.end() && *at->second == token) continue;
+    if (at != known.end() && *at->second == merged(*at->second, token)) continue;
     FURLONG_CHECK(to_.put_token(token));
     ++counts_.tokens;
   }
@@ -98,6 +105,9 @@ Status Copy::copy_some(std::span<const StoredBatch> some) {
     FURLONG_TRY(IncomingBatch one, decoded(batch));
     fresh.push_back(std::move(one));
   }
+  // One that was enrolled since they were copied.
+  const auto is_new = [&](const IncomingBatch& batch) { return !known_.contains(batch.machine); };
+  if (std::ranges::any_of(fresh, is_new)) FURLONG_CHECK(copy_machines());
   FURLONG_CHECK(mark_gone(fresh));
   FURLONG_TRY(const std::uint64_t races, to_.put_batches(fresh));
   counts_.batches += fresh.size();
@@ -157,8 +167,10 @@ Status backup_store(Store& from, const std::filesystem::path& file, const OpenFi
   Files& files = system_files();
   if (files.exists(file))
     return fail(Code::invalid, "{}: is there already: a backup makes a new file", file.string());
+  // Its own: two that are told the same name must not write into one file.
+  std::random_device entropy;
   std::filesystem::path partial = file;
-  partial += ".partial";
+  partial += fmt::format(".{:08x}{:08x}.partial", entropy(), entropy());
   const auto clean = [&]() -> Status {
     for (const char* suffix : {"", "-wal", "-shm", "-journal"})
       FURLONG_CHECK(files.remove(partial.native() + suffix));
@@ -171,7 +183,6 @@ Status backup_store(Store& from, const std::filesystem::path& file, const OpenFi
     FURLONG_CHECK(copy_store(from, *to, progress));
     return {};
   };
-  FURLONG_CHECK(clean());  // of an attempt that was killed
   Status status = make();
   if (status) status = settle_file(partial, file);
   if (!status) {

@@ -116,6 +116,11 @@ class CopyStore : public testing::Test {
     }
     return places;
   }
+  std::vector<std::string> partial_files() const {
+    std::vector<std::string> names = *system_files().list(folder_.path());
+    std::erase_if(names, [](const std::string& name) { return !name.contains(".partial"); });
+    return names;
+  }
   static void expect_equal(Store& a, Store& b, const std::string& what) {
     const auto of_a = store_content(a), of_b = store_content(b);
     ASSERT_TRUE(of_a) << of_a.error().text();
@@ -147,6 +152,56 @@ TEST_F(CopyStore, HoldsTheSameBetweenAllKinds) {
       EXPECT_EQ(again->batches + again->machines + again->tokens, 0u) << "nothing is left to do";
       EXPECT_EQ(again->there, counts->batches);
     }
+  }
+}
+
+// To move a hub is to copy twice; a third time must undo nothing of what the new one has done.
+TEST_F(CopyStore, TakesNothingBackFromAStoreThatHasGoneOn) {
+  const auto from = open_memory_store();
+  ASSERT_TRUE(fill(*from, 1, 10));
+  const auto machines = *from->machines();
+  const auto active = std::ranges::find_if(
+      machines, [](const Machine& one) { return one.key && one.state == MachineState::active; });
+  ASSERT_NE(active, machines.end());
+  const auto tokens = *from->tokens();
+  const auto free = std::ranges::find(tokens, std::string(), &Token::machine);
+  ASSERT_NE(free, tokens.end());
+  int number = 0;
+  for (const Place& to : one_of_each("gone-on.sqlite")) {
+    ASSERT_TRUE(copy_store(*from, *to.store));
+    PublicKey key;
+    key.bytes.fill(static_cast<std::uint8_t>(99 + ++number));
+    ASSERT_TRUE(to.store->enrol(free->digest, key, 60));
+    ASSERT_TRUE(to.store->retire(active->id));
+    IncomingBatch report{.id = "later", .machine = "import:logs", .signature = {}, .body = "{}\n"};
+    report.received_us = 1'773'000'000'000'000;
+    report.agent = "0.9.0";
+    ASSERT_TRUE(to.store->add({&report, 1}));
+    const auto before = *store_content(*to.store);
+    const auto counts = copy_store(*from, *to.store);
+    ASSERT_TRUE(counts) << counts.error().text();
+    EXPECT_EQ(content_difference(before, *store_content(*to.store)), "") << to.kind;
+    EXPECT_EQ(counts->machines + counts->tokens, 0u) << to.kind;
+    key.bytes.fill(7);
+    EXPECT_EQ(to.store->enrol(free->digest, key, 60).error().code(), Code::denied) << to.kind << ": used up";
+  }
+}
+
+TEST_F(CopyStore, AMachineThatEnrolsMeanwhileIsCopiedWithItsBatches) {
+  for (const Place& from : one_of_each("from.sqlite")) {
+    ASSERT_TRUE(fill(*from.store, 1, 80)) << "more than are read at a time";
+    const auto to = open_memory_store();
+    bool enrolled = false;
+    Status later;
+    const auto meanwhile = [&](const CopyCounts& counts) {
+      if (counts.batches == 0 || std::exchange(enrolled, true)) return;
+      later = fill(*from.store, 2, 5);
+    };
+    const auto counts = copy_store(*from.store, *to, meanwhile);
+    ASSERT_TRUE(counts) << from.kind << ": " << counts.error().text();
+    ASSERT_TRUE(enrolled && later) << from.kind;
+    expect_equal(*from.store, *to, from.kind);
+    EXPECT_EQ(counts->batches, from.store->totals()->batches);
   }
 }
 
@@ -227,11 +282,9 @@ TEST_F(CopyStore, ABackupOfAnotherKindIsACopy) {
   for (const Place& from : one_of_each("from.sqlite")) {
     ASSERT_TRUE(fill(*from.store, 1, 20));
     const std::string name = from.kind + ".backup.sqlite";
-    std::ofstream(file(name + ".partial")) << "left by one that was killed";
     const Status made = backup_store(*from.store, file(name), open_file);
     ASSERT_TRUE(made) << made.error().text();
-    EXPECT_FALSE(std::filesystem::exists(file(name + ".partial")));
-    EXPECT_FALSE(std::filesystem::exists(file(name + ".partial-wal")));
+    EXPECT_TRUE(partial_files().empty()) << partial_files().front();
     expect_equal(*from.store, **sqlite_at(name), from.kind);
   }
 }
@@ -253,7 +306,30 @@ TEST_F(CopyStore, ABackupReplacesNothingAndLeavesNothingHalf) {
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().code(), Code::exhausted);
   EXPECT_FALSE(std::filesystem::exists(file("new")));
-  EXPECT_FALSE(std::filesystem::exists(file("new.partial")));
+  EXPECT_TRUE(partial_files().empty());
+}
+
+// Two that are told the same name at the same time: one is whole under it, the other says so.
+TEST_F(CopyStore, TwoBackupsOfOneNameDoNotMix) {
+  const auto from = open_memory_store();
+  ASSERT_TRUE(fill(*from, 1, 20));
+  const auto other = open_memory_store();
+  ASSERT_TRUE(fill(*other, 2, 30));
+  const OpenFile open_file = [](const std::filesystem::path& path) {
+    return sqlite::store_kind().open("sqlite:" + path.string(), {});
+  };
+  Status second;
+  bool begun = false;
+  const Status first = backup_store(*from, file("one.sqlite"), open_file, [&](const CopyCounts& counts) {
+    if (counts.machines == 0 || std::exchange(begun, true)) return;
+    second = backup_store(*other, file("one.sqlite"), open_file);
+  });
+  ASSERT_TRUE(begun);
+  EXPECT_TRUE(second) << second.error().text();
+  ASSERT_FALSE(first) << "the name is another's since";
+  EXPECT_EQ(first.error().code(), Code::invalid) << first.error().text();
+  expect_equal(*other, **sqlite_at("one.sqlite"), "the one that was first");
+  EXPECT_TRUE(partial_files().empty());
 }
 
 }  // namespace

@@ -131,6 +131,10 @@ TEST(RecordId, IsSixteenBytes) {
 
 TEST(StoreUrl, ShowsNoPassword) {
   EXPECT_EQ(shown_url("postgresql://hub:s3cret@db:5432/fleet"), "postgresql://hub:***@db:5432/fleet");
+  EXPECT_EQ(shown_url("postgresql://hub:s3/cr?e@t@db/fleet"), "postgresql://hub:***@db/fleet");
+  EXPECT_EQ(shown_url("postgresql://hub:s3/cret@db/fleet?x=1"), "postgresql://hub:***@db/fleet?x=1");
+  EXPECT_EQ(shown_url("postgresql://hub@db:5432/fleet?x=1"), "postgresql://hub@db:5432/fleet?x=1");
+  EXPECT_EQ(shown_url("postgresql://hub:@db/fleet"), "postgresql://hub:@db/fleet");
   EXPECT_EQ(shown_url("postgresql://hub@db/fleet?password=s3cret&x=1"),
             "postgresql://hub@db/fleet?password=***&x=1");
   EXPECT_EQ(shown_url("sqlite:/var/lib/hub.sqlite"), "sqlite:/var/lib/hub.sqlite");

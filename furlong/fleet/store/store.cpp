@@ -1,6 +1,8 @@
 #include "furlong/fleet/store/store.h"
 
 #include <algorithm>
+#include <iterator>
+#include <tuple>
 
 #include "furlong/base/text.h"
 
@@ -8,6 +10,39 @@ namespace furlong::fleet {
 
 std::string_view machine_state_name(MachineState state) {
   return state == MachineState::active ? "active" : "retired";
+}
+
+Machine merged(const Machine& there, const Machine& copy) {
+  const auto age = [](const Machine& one) { return std::tie(one.enrolled_us, one.seen_us); };
+  Machine machine = age(there) > age(copy) ? there : copy;
+  if (there.state == MachineState::retired || copy.state == MachineState::retired)
+    machine.state = MachineState::retired;
+  machine.enrolled_us = std::max(there.enrolled_us, copy.enrolled_us);
+  machine.seen_us = std::max(there.seen_us, copy.seen_us);
+  machine.accepted = std::max(there.accepted, copy.accepted);
+  machine.duplicate = std::max(there.duplicate, copy.duplicate);
+  machine.refused = std::max(there.refused, copy.refused);
+  return machine;
+}
+
+Token merged(const Token& there, const Token& copy) {
+  Token token = copy;
+  if (!there.machine.empty()) token.machine = there.machine;
+  return token;
+}
+
+Result<std::vector<RaceSummary>> Store::races(const RaceFilter& filter) {
+  RaceFilter rest = filter;
+  rest.limit = std::min<std::size_t>(filter.limit, 1000);
+  std::vector<RaceSummary> all;
+  while (rest.limit > 0) {
+    FURLONG_TRY(RacePage some, page(rest));
+    rest.limit -= std::min(rest.limit, some.races.size());
+    std::ranges::move(some.races, std::back_inserter(all));
+    if (some.next.empty()) break;
+    rest.before = std::move(some.next);
+  }
+  return all;
 }
 
 Status Store::lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit) {
@@ -23,6 +58,17 @@ Status Store::lines(const RaceFilter& filter, const std::function<bool(std::stri
     if (summaries.size() < page.limit) return {};
     left -= summaries.size();
     page.before = summaries.back().id;
+  }
+  return {};
+}
+
+Status Store::lines_of(std::span<const RecordId> ids,
+                       const std::function<Result<bool>(std::string_view line)>& visit) {
+  for (const RecordId& id : ids) {
+    FURLONG_TRY(const auto found, race(record_id_text(id)));
+    if (!found) continue;
+    FURLONG_TRY(const bool more, visit(found->line));
+    if (!more) return {};
   }
   return {};
 }
@@ -48,16 +94,19 @@ Result<std::unique_ptr<Store>> open_store(std::span<const StoreKind> kinds, std:
               join(examples, " and "));
 }
 
+std::string_view url_password(std::string_view url) {
+  const std::size_t begin = url.find("://");
+  if (begin == std::string_view::npos) return {};
+  const std::size_t colon = url.find(':', begin + 3), at = url.rfind('@');
+  if (colon == std::string_view::npos || at == std::string_view::npos || at < colon) return {};
+  return url.substr(colon + 1, at - colon - 1);
+}
+
 std::string shown_url(std::string_view url) {
   // scheme://user:password@host/…; also ?password=…, as libpq takes it.
   std::string shown(url);
-  if (const std::size_t begin = shown.find("://"); begin != std::string::npos) {
-    const std::size_t end = shown.find_first_of("/?", begin + 3);
-    const std::size_t at = shown.rfind('@', end == std::string::npos ? std::string::npos : end);
-    const std::size_t colon = shown.find(':', begin + 3);
-    if (at != std::string::npos && at > begin && colon != std::string::npos && colon < at)
-      shown.replace(colon + 1, at - colon - 1, "***");
-  }
+  if (const std::string_view password = url_password(url); !password.empty())
+    shown.replace(static_cast<std::size_t>(password.data() - url.data()), password.size(), "***");
   for (std::size_t at = shown.find("password="); at != std::string::npos;
        at = shown.find("password=", at + 9)) {
     const std::size_t from = at + 9;

@@ -126,6 +126,8 @@ struct RaceFilter {
   Window window;
   std::string before;      ///< id of the last race of the page before; ids order by time
   std::size_t limit = 50;  ///< at most 1000
+  /// Races that are looked at for one page, whether they fit or not: what one page costs at most.
+  std::size_t walk = 50'000;
 };
 
 struct RaceSummary {
@@ -135,6 +137,11 @@ struct RaceSummary {
   record::Verdict verdict = record::Verdict::none;
   bool pinned = false;
   float rate = absent, base_rate = absent, gain_pct = absent;
+};
+
+struct RacePage {
+  std::vector<RaceSummary> races;  ///< the newest first, by id
+  std::string next;                ///< `before` of the page after this one; empty: there is none
 };
 
 struct StoreTotals {
@@ -197,7 +204,10 @@ class Store {
   virtual Result<std::optional<std::int64_t>> newest_ts() = 0;
 
   // -- pages
-  virtual Result<std::vector<RaceSummary>> races(const RaceFilter& filter) = 0;  ///< the newest first, by id
+  /// Ends at its limit or at its walk: it may have few races, or none, and a next all the same.
+  virtual Result<RacePage> page(const RaceFilter& filter) = 0;
+  /// The races of page after page until the limit is reached or there is none left, whatever the walk.
+  Result<std::vector<RaceSummary>> races(const RaceFilter& filter);
   struct RaceText {
     std::string line;  ///< the record's JSON as the machine signed it
     StoredBatch batch;
@@ -207,15 +217,20 @@ class Store {
   /// `limit` may be any number here. The visitor returns false to end it. This one asks for each race; a
   /// store may do better.
   virtual Status lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit);
+  /// The lines of these races, in this order; a race that is not there has none. By where each race stands,
+  /// never by the id that a line states: a batch may hold lines with the ids of other machines' races, which
+  /// were refused or duplicates. The visitor returns false to end it, and may not ask this store.
+  virtual Status lines_of(std::span<const RecordId> ids,
+                          const std::function<Result<bool>(std::string_view line)>& visit);
   virtual Result<StoreTotals> totals() = 0;
 
   // -- copies
   /// Batches after `number`, in order. The visitor returns false to end it.
   virtual Status batches(std::uint64_t after,
                          const std::function<Result<bool>(const StoredBatch&)>& visit) = 0;
-  /// Puts a machine as it is (with its counts), for copies. Replaces one of the same id.
+  /// Puts a machine as it is (with its counts), for copies; one of the same id that is there is merged().
   virtual Status put_machine(const Machine& machine) = 0;
-  virtual Status put_token(const Token& token) = 0;
+  virtual Status put_token(const Token& token) = 0;  ///< likewise
   /// Which of these races are there; one each.
   virtual Result<std::vector<bool>> have(std::span<const RecordId> ids) = 0;
   /// Whether a batch of this machine, id and bytes is there.
@@ -229,6 +244,13 @@ class Store {
   virtual Result<bool> snapshot(const std::filesystem::path& file) = 0;
 };
 
+/// What becomes of a machine that is there when a copy of it is put. Retired stays retired; each count is the
+/// larger one; the rest is as the side says that enrolled it later or, of one enrolment, heard of it later
+/// (the copy, when both are equal).
+Machine merged(const Machine& there, const Machine& copy);
+/// Used stays used, by whom it was.
+Token merged(const Token& there, const Token& copy);
+
 /// A kind of store, as an app's list has it.
 struct StoreKind {
   std::string scheme;   ///< "sqlite", "postgresql"
@@ -236,6 +258,8 @@ struct StoreKind {
   struct Options {
     bool create = true;      ///< make what is not there; else `unavailable`
     bool read_only = false;  ///< nothing is written, no migration is made
+    /// Words and subjects whose numbers stay in memory from one write to the next; others are looked up anew.
+    std::size_t names_in_memory = 1u << 20;
   };
   std::function<Result<std::unique_ptr<Store>>(std::string_view url, const Options& options)> open;
 };
@@ -244,6 +268,9 @@ struct StoreKind {
 /// sqlite's.
 Result<std::unique_ptr<Store>> open_store(std::span<const StoreKind> kinds, std::string_view url,
                                           const StoreKind::Options& options = {});
+/// From the first colon after "://" to the last '@': also a password in which '/', '?' or '@' stand as they
+/// are. It may take too much for one, never too little. Empty: there is none.
+std::string_view url_password(std::string_view url);
 /// The URL without its password, for messages.
 std::string shown_url(std::string_view url);
 

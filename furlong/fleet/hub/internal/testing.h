@@ -156,8 +156,8 @@ class FaultyStore : public Store {
     return store_->scan(subject, window, visit);
   }
   Result<std::optional<std::int64_t>> newest_ts() override { return store_->newest_ts(); }
-  Result<std::vector<RaceSummary>> races(const RaceFilter& filter) override {
-    return asked("races", [&] { return store_->races(filter); });
+  Result<RacePage> page(const RaceFilter& filter) override {
+    return asked("races", [&] { return store_->page(filter); });
   }
   Result<std::optional<RaceText>> race(std::string_view id) override {
     return asked("race", [&] { return store_->race(id); });

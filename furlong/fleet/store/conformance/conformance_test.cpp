@@ -36,7 +36,7 @@ class Wrapper : public Store {
     return store_->scan(subject, window, visit);
   }
   Result<std::optional<std::int64_t>> newest_ts() override { return store_->newest_ts(); }
-  Result<std::vector<RaceSummary>> races(const RaceFilter& filter) override { return store_->races(filter); }
+  Result<RacePage> page(const RaceFilter& filter) override { return store_->page(filter); }
   Result<std::optional<RaceText>> race(std::string_view id) override { return store_->race(id); }
   Result<StoreTotals> totals() override { return store_->totals(); }
   Status batches(std::uint64_t after, const std::function<Result<bool>(const StoredBatch&)>& visit) override {
@@ -99,11 +99,11 @@ struct NoRefusals : Wrapper {
 /// Lets races of a page's border be seen twice.
 struct PageOverlaps : Wrapper {
   using Wrapper::Wrapper;
-  Result<std::vector<RaceSummary>> races(const RaceFilter& filter) override {
+  Result<RacePage> page(const RaceFilter& filter) override {
     RaceFilter other = filter;
     if (!other.before.empty())
       other.before.back() = other.before.back() == 'f' ? 'f' : other.before.back() + 1;
-    return store_->races(other);
+    return store_->page(other);
   }
 };
 /// Counts what was copied as if it had been sent.
@@ -125,9 +125,12 @@ struct PrunesTooMuch : Wrapper {
 struct SharedTokens : Wrapper {
   using Wrapper::Wrapper;
   Result<Machine> enrol(const Digest& token, const PublicKey& key, std::int64_t now_us) override {
-    FURLONG_TRY(std::vector<Token> tokens, store_->tokens());
-    for (Token& one : tokens)
-      if (one.digest == token) one.machine.clear(), static_cast<void>(store_->put_token(one));
+    FURLONG_TRY(const std::vector<Token> tokens, store_->tokens());
+    for (const Token& one : tokens) {
+      if (one.digest != token || one.machine.empty() || one.machine == key.id()) continue;
+      FURLONG_CHECK(store_->put_machine({.id = key.id(), .key = key}));
+      return Machine{.id = key.id(), .key = key};
+    }
     return store_->enrol(token, key, now_us);
   }
 };

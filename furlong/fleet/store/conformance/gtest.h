@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "furlong/fleet/store/conformance/conformance.h"
 
@@ -24,7 +25,12 @@ inline void run_store_case(const StoreCase& one, const MakePlace& make, const St
   auto first = make();
   if (!first && first.error().code() == Code::unavailable) GTEST_SKIP() << first.error().text();
   bool taken = false;
-  const Status status = one.run([&] { return std::exchange(taken, true) ? make() : first; });
+  // They stay until the case has ended: a store may be open longer than the case needs its place.
+  std::vector<Result<OpenPlace>> places;
+  const Status status = one.run([&] {
+    places.push_back(std::exchange(taken, true) ? make() : first);
+    return places.back();
+  });
   EXPECT_TRUE(status) << one.name << ": " << code_name(status.error().code()) << ": "
                       << status.error().text();
 }

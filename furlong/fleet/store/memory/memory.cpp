@@ -127,7 +127,7 @@ class MemoryStore : public Store {
     const std::scoped_lock lock(data_->mutex);
     return newest();
   }
-  Result<std::vector<RaceSummary>> races(const RaceFilter& filter) override;
+  Result<RacePage> page(const RaceFilter& filter) override;
   Result<std::optional<RaceText>> race(std::string_view id) override;
   Result<StoreTotals> totals() override;
   Status batches(std::uint64_t after, const std::function<Result<bool>(const StoredBatch&)>& visit) override {
@@ -145,14 +145,16 @@ class MemoryStore : public Store {
   }
   Status put_machine(const Machine& machine) override {
     const std::scoped_lock lock(data_->mutex);
-    data_->machines.insert_or_assign(machine.id, machine);
+    const auto [at, fresh] = data_->machines.try_emplace(machine.id, machine);
+    if (!fresh) at->second = merged(at->second, machine);
     data_->machine_numbers.number(machine.id);
     ++data_->change;
     return {};
   }
   Status put_token(const Token& token) override {
     const std::scoped_lock lock(data_->mutex);
-    data_->tokens.insert_or_assign(token.digest, token);
+    const auto [at, fresh] = data_->tokens.try_emplace(token.digest, token);
+    if (!fresh) at->second = merged(at->second, token);
     return {};
   }
   Result<std::vector<bool>> have(std::span<const RecordId> ids) override {
@@ -196,6 +198,7 @@ class MemoryStore : public Store {
   Status check_machines(std::span<const IncomingBatch> batches) const;
   BatchOutcome add_one(const IncomingBatch& batch, bool copied);
   RaceSummary summary(const Kept& kept) const;
+  static bool fits(const RaceFilter& filter, const Kept& kept);
 
   const std::shared_ptr<MemoryData> data_;
 };
@@ -416,28 +419,40 @@ RaceSummary MemoryStore::summary(const Kept& kept) const {
   return summary;
 }
 
-Result<std::vector<RaceSummary>> MemoryStore::races(const RaceFilter& filter) {
+bool MemoryStore::fits(const RaceFilter& filter, const Kept& kept) {
+  const DecodedRace& race = kept.race;
+  const auto is = [](const std::string& wanted, const std::string& text) {
+    return wanted.empty() || wanted == text;
+  };
+  return is(filter.machine, kept.machine) && is(filter.label, race.label) &&
+         is(filter.silicon, race.subject.silicon) && is(filter.program, race.subject.program) &&
+         is(filter.driver, race.driver) && is(filter.backend, race.subject.backend) &&
+         is(filter.variant, race.winner) && race.ts_us >= filter.window.from_us &&
+         race.ts_us < filter.window.to_us;
+}
+
+Result<RacePage> MemoryStore::page(const RaceFilter& filter) {
   std::optional<RecordId> before;
   if (!filter.before.empty()) {
     FURLONG_TRY(before, parse_record_id(filter.before));
   }
   const std::scoped_lock lock(data_->mutex);
-  std::vector<RaceSummary> page;
-  const auto fits = [](const std::string& wanted, const std::string& is) {
-    return wanted.empty() || wanted == is;
-  };
+  RacePage page;
   const std::size_t limit = std::min<std::size_t>(filter.limit, 1000);
-  for (auto at = data_->races.rbegin(); at != data_->races.rend() && page.size() < limit; ++at) {
-    const auto& [id, kept] = *at;
-    const DecodedRace& race = kept.race;
-    if (before && id >= *before) continue;
-    if (!fits(filter.machine, kept.machine) || !fits(filter.label, race.label) ||
-        !fits(filter.silicon, race.subject.silicon) || !fits(filter.program, race.subject.program) ||
-        !fits(filter.driver, race.driver) || !fits(filter.backend, race.subject.backend) ||
-        !fits(filter.variant, race.winner))
-      continue;
-    if (race.ts_us < filter.window.from_us || race.ts_us >= filter.window.to_us) continue;
-    page.push_back(summary(kept));
+  if (limit == 0 || filter.window.from_us > newest().value_or(INT64_MIN)) return page;
+  std::size_t walked = 0;
+  auto at = std::make_reverse_iterator(before ? data_->races.lower_bound(*before) : data_->races.end());
+  for (; at != data_->races.rend(); ++at) {
+    if (walked++ == filter.walk) {
+      page.next = record_id_text(std::prev(at)->first);
+      break;
+    }
+    if (!fits(filter, at->second)) continue;
+    if (page.races.size() == limit) {
+      page.next = page.races.back().id;
+      break;
+    }
+    page.races.push_back(summary(at->second));
   }
   return page;
 }

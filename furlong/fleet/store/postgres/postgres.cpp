@@ -8,7 +8,7 @@ namespace {
 
 Result<std::unique_ptr<Store>> open(std::string_view url, const StoreKind::Options& options) {
   FURLONG_TRY(std::unique_ptr<PostgresConnection> connection, PostgresConnection::open(url, options));
-  return std::make_unique<sql::SqlStore>(std::move(connection));
+  return std::make_unique<sql::SqlStore>(std::move(connection), options);
 }
 
 }  // namespace

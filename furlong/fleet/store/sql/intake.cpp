@@ -73,6 +73,7 @@ Status Intake::prepare() {
 }
 
 Result<std::vector<BatchOutcome>> Intake::run() {
+  names_->trim();
   FURLONG_CHECK(find_senders());
   FURLONG_CHECK(find_bodies());
   collect();
@@ -143,9 +144,8 @@ Status Intake::find_ids() {
   });
 }
 
-Intake::Key Intake::key_of(const Candidate& candidate) const {
-  return {candidate.sender->number, candidate.subject, names_->word(candidate.race->slot),
-          names_->word(candidate.race->source), candidate.epoch};
+Intake::Key Intake::key_of(const Candidate& candidate) {
+  return {candidate.sender->number, candidate.subject, candidate.slot, candidate.source, candidate.epoch};
 }
 
 Status Intake::find_keys() {
@@ -158,6 +158,8 @@ Status Intake::find_keys() {
   for (Candidate& each : candidates_) {
     if (each.there) continue;
     FURLONG_TRY(each.subject, names_->learn_subject(*each.race));
+    FURLONG_TRY(each.slot, names_->word(each.race->slot));
+    FURLONG_TRY(each.source, names_->word(each.race->source));
     FURLONG_TRY(each.epoch, pack_epoch(each.race->epoch));
     const auto [at, fresh] = latest_.try_emplace(key_of(each));
     if (!fresh) continue;
@@ -282,29 +284,35 @@ Status Intake::put_races() {
   for (const Candidate& each : candidates_) {
     if (!each.kept) continue;
     const DecodedRace& race = *each.race;
-    rows.push_back(row_of(race));
-    const auto word = [&](const std::string& name) { return Value(std::int64_t{names_->word(name)}); };
+    FURLONG_TRY(std::string packed, row_of(race));
+    rows.push_back(std::move(packed));
+    FURLONG_TRY(const WordNumber label, names_->word(race.label));
+    FURLONG_TRY(const WordNumber driver, names_->word(race.driver));
+    FURLONG_TRY(const WordNumber winner, names_->word(race.winner));
     values.insert(values.end(),
                   {Value(std::int64_t{each.subject}), Value(std::int64_t{each.sender->number}),
-                   Value(race.ts_us), Value(ByteView(race.id)), word(race.slot), word(race.source),
-                   Value(as_bytes(each.epoch)), word(race.label), word(race.driver), word(race.winner),
-                   Value(as_bytes(rows.back())), Value(static_cast<std::int64_t>(bodies_[each.batch].number)),
+                   Value(race.ts_us), Value(ByteView(race.id)), Value(std::int64_t{each.slot}),
+                   Value(std::int64_t{each.source}), Value(as_bytes(each.epoch)), Value(std::int64_t{label}),
+                   Value(std::int64_t{driver}), Value(std::int64_t{winner}), Value(as_bytes(rows.back())),
+                   Value(static_cast<std::int64_t>(bodies_[each.batch].number)),
                    Value(static_cast<std::int64_t>(each.line))});
   }
   return connection_->run(add_race, values, 13);
 }
 
-std::string Intake::row_of(const DecodedRace& race) const {
+Result<std::string> Intake::row_of(const DecodedRace& race) const {
   std::vector<PackedGain> gains;
   gains.reserve(race.variants.size());
-  for (const VariantGain& each : race.variants)
-    gains.push_back({.variant = names_->word(each.name),
+  for (const VariantGain& each : race.variants) {
+    FURLONG_TRY(const WordNumber variant, names_->word(each.name));
+    gains.push_back({.variant = variant,
                      .gain_pct = each.gain_pct,
                      .half_pct = each.half_pct,
                      .rate = each.rate,
                      .power_w = each.power_w,
                      .exit = each.exit,
                      .fallback = each.fallback});
+  }
   RaceRow row{.verdict = race.verdict,
               .pinned = race.pinned,
               .rate = race.rate,

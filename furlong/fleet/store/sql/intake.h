@@ -51,6 +51,7 @@ class Intake {
     const Sender* sender = nullptr;
     std::string epoch;
     SubjectNumber subject = 0;
+    WordNumber slot = 0, source = 0;
     bool there = false;  ///< its id is, in the store
     bool kept = false;
   };
@@ -67,13 +68,13 @@ class Intake {
   Status find_bodies();
   Status find_ids();
   Status find_keys();
-  Key key_of(const Candidate& candidate) const;
+  static Key key_of(const Candidate& candidate);
   void collect();
   void decide();
   Fate fate_of(Candidate& candidate);
   Status put_bodies();
   Status put_races();
-  std::string row_of(const DecodedRace& race) const;
+  Result<std::string> row_of(const DecodedRace& race) const;
   Status count_batches();
   Status put_senders();
   Status put_totals();

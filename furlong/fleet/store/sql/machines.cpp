@@ -141,7 +141,10 @@ Status SqlStore::add_token(const Token& token) {
 }
 
 Status SqlStore::put_token(const Token& token) {
-  return writing([&] { return write_token(token); });
+  return writing([&]() -> Status {
+    FURLONG_TRY(const std::vector<Token> before, read_tokens(&token.digest));
+    return write_token(before.empty() ? token : merged(before.front(), token));
+  });
 }
 
 Result<std::vector<Token>> SqlStore::tokens() {
@@ -212,7 +215,10 @@ Status SqlStore::set_canary(std::string_view id, bool canary) {
 }
 
 Status SqlStore::put_machine(const Machine& machine) {
-  return writing([&] { return write_machine(machine); });
+  return writing([&]() -> Status {
+    FURLONG_TRY(const std::optional<Machine> before, read_machine(machine.id));
+    return write_machine(before ? merged(*before, machine) : machine);
+  });
 }
 
 Status SqlStore::add_importer(std::string_view name, std::int64_t now_us) {

@@ -7,8 +7,6 @@
 namespace furlong::fleet::sql {
 namespace {
 
-constexpr std::size_t most_words = 1u << 20;  // kept in memory; more are looked up anew
-
 constexpr std::string_view find_word = "SELECT number FROM word WHERE text=?1";
 constexpr std::string_view last_word = "SELECT coalesce(max(number), 0) FROM word";
 constexpr std::string_view add_word = "INSERT INTO word(number, text) VALUES(?1, ?2)";
@@ -33,9 +31,16 @@ void Names::forget() {
   subjects_.clear();
 }
 
-WordNumber Names::word(std::string_view text) const {
+void Names::trim() {
+  if (words_.size() > most_) words_.clear();
+  if (subjects_.size() > most_) subjects_.clear();
+}
+
+Result<WordNumber> Names::word(std::string_view text) const {
+  if (text.empty()) return WordNumber{0};
   const auto at = words_.find(text);
-  return at == words_.end() ? 0 : at->second;
+  if (at == words_.end()) return fail(Code::internal, "a word of {} bytes was not learned", text.size());
+  return at->second;
 }
 
 Result<std::optional<WordNumber>> Names::find(std::string_view word) {
@@ -48,7 +53,6 @@ Result<std::optional<WordNumber>> Names::find(std::string_view word) {
 }
 
 Status Names::learn(std::span<const std::string_view> words) {
-  if (words_.size() > most_words) words_.clear();
   std::vector<std::string_view> unknown;
   for (const std::string_view text : words)
     if (!text.empty() && !words_.contains(text)) unknown.push_back(text);

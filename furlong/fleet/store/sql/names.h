@@ -16,12 +16,15 @@ namespace furlong::fleet::sql {
 
 class Names {
  public:
-  explicit Names(Connection& connection) : connection_(&connection) {}
+  Names(Connection& connection, std::size_t most) : connection_(&connection), most_(most) {}
 
+  /// Before the first learn of a transaction: forgets all when there are more than fit into memory. Within a
+  /// transaction what was learned stays.
+  void trim();
   /// Looks them up, and adds those that are not there (in a transaction that writes). Empty ones are skipped.
   Status learn(std::span<const std::string_view> words);
-  /// Of a word that was learned; 0 for the empty one.
-  WordNumber word(std::string_view text) const;
+  /// Of a word that was learned in this transaction; 0 for the empty one. `internal`: it was not.
+  Result<WordNumber> word(std::string_view text) const;
   /// Without adding it; nullopt: it is not there.
   Result<std::optional<WordNumber>> find(std::string_view word);
   Result<SubjectNumber> learn_subject(const DecodedRace& race);
@@ -35,6 +38,7 @@ class Names {
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
   };
   Connection* connection_;
+  std::size_t most_;
   std::unordered_map<std::string, WordNumber, Hash, std::equal_to<>> words_;
   std::map<Subject, SubjectNumber> subjects_;
 };

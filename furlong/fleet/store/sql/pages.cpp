@@ -9,8 +9,8 @@
 namespace furlong::fleet::sql {
 namespace {
 
-constexpr std::size_t most_on_page = 1000;
-constexpr std::int64_t most_walked = 20'000;  // ids that are looked at with one statement
+constexpr std::size_t most_on_page = 1000, most_shown = 4 * most_on_page;
+constexpr std::size_t most_at_once = 20'000;  // ids that are looked at with one statement
 
 // All that a filter asks for is in the index: rows are read only for the page itself.
 constexpr std::string_view walk_ids =
@@ -19,6 +19,12 @@ constexpr std::string_view walk_ids =
 constexpr std::string_view read_row =
     "SELECT slot, source, epoch, batch, data FROM race WHERE subject=?1 AND machine=?2 AND ts_us=?3 AND "
     "id=?4";
+constexpr std::string_view read_newest = "SELECT newest_ts_us FROM totals WHERE races>0";
+constexpr std::string_view find_subjects =
+    "SELECT number FROM subject WHERE (?1='' OR silicon=?1) AND (?2='' OR backend=?2) AND (?3='' OR "
+    "program=?3)";
+constexpr std::string_view read_subject =
+    "SELECT silicon, backend, program, class, metric, unit FROM subject WHERE number=?1";
 constexpr std::string_view find_machine = "SELECT number FROM machine WHERE id=?1";
 constexpr std::string_view name_machine = "SELECT id FROM machine WHERE number=?1";
 constexpr std::string_view name_word = "SELECT text FROM word WHERE number=?1";
@@ -39,32 +45,30 @@ struct Wanted {
   Window window;
 };
 
-bool fits(std::string_view wanted, std::string_view is) { return wanted.empty() || wanted == is; }
-
 }  // namespace
 
 /// Reads one page, within a transaction.
 class PageReader {
  public:
-  PageReader(Connection& connection, Names& names, std::span<const SubjectRow> subjects)
-      : connection_(connection), names_(names) {
-    for (const SubjectRow& row : subjects) subjects_.emplace(row.number, &row.subject);
-  }
+  PageReader(Connection& connection, Names& names, std::map<SubjectNumber, Subject>& subjects)
+      : connection_(connection), names_(names), subjects_(subjects) {}
 
-  Result<std::vector<RaceSummary>> read(const RaceFilter& filter, const std::optional<RecordId>& before);
+  Result<RacePage> read(const RaceFilter& filter, const std::optional<RecordId>& before);
 
  private:
   /// false: nothing can fit.
   Result<bool> translate(const RaceFilter& filter);
+  Result<bool> is_after_all(std::int64_t ts_us);
   /// Appends what fits of the next `count` ids below `below`, which it moves; false: there are no more.
-  Result<bool> walk(std::string& below, std::int64_t count, std::vector<Found>& found);
+  Result<bool> walk(std::string& below, std::size_t count, std::vector<Found>& found);
   Status read_rows(std::span<Found> found);
+  Status read_subjects(std::span<const Found> found);
   Result<std::vector<RaceSummary>> name_all(std::span<const Found> found);
   Status name_numbers(std::string_view statement, std::map<std::uint32_t, std::string>& names);
 
   Connection& connection_;
   Names& names_;
-  std::map<SubjectNumber, const Subject*> subjects_;
+  std::map<SubjectNumber, Subject>& subjects_;
   Wanted wanted_;
 };
 
@@ -87,15 +91,27 @@ Result<bool> PageReader::translate(const RaceFilter& filter) {
     *number = *known;
   }
   if (filter.silicon.empty() && filter.program.empty() && filter.backend.empty()) return true;
-  for (const auto& [number, subject] : subjects_)
-    if (fits(filter.silicon, subject->silicon) && fits(filter.program, subject->program) &&
-        fits(filter.backend, subject->backend))
-      wanted_.subjects.insert(number);
+  FURLONG_CHECK(connection_.once(
+      find_subjects,
+      {std::string_view(filter.silicon), std::string_view(filter.backend), std::string_view(filter.program)},
+      [&](std::size_t, const Row& row) -> Result<bool> {
+        wanted_.subjects.insert(static_cast<SubjectNumber>(row.integer(0)));
+        return true;
+      }));
   return !wanted_.subjects.empty();
 }
 
-Result<bool> PageReader::walk(std::string& below, std::int64_t count, std::vector<Found>& found) {
-  std::int64_t walked = 0;
+Result<bool> PageReader::is_after_all(std::int64_t ts_us) {
+  bool after = true;
+  FURLONG_CHECK(connection_.once(read_newest, {}, [&](std::size_t, const Row& row) -> Result<bool> {
+    after = ts_us > row.integer(0);
+    return true;
+  }));
+  return after;
+}
+
+Result<bool> PageReader::walk(std::string& below, std::size_t count, std::vector<Found>& found) {
+  std::size_t walked = 0;
   std::string last;
   const auto is = [](std::uint32_t wanted, std::uint32_t number) { return wanted == 0 || wanted == number; };
   const auto take = [&](std::size_t, const Row& row) -> Result<bool> {
@@ -122,7 +138,7 @@ Result<bool> PageReader::walk(std::string& below, std::int64_t count, std::vecto
     found.push_back(one);
     return true;
   };
-  FURLONG_CHECK(connection_.once(walk_ids, {as_bytes(below), count}, take));
+  FURLONG_CHECK(connection_.once(walk_ids, {as_bytes(below), static_cast<std::int64_t>(count)}, take));
   if (walked > 0) below = last;
   return walked == count;
 }
@@ -140,6 +156,26 @@ Status PageReader::read_rows(std::span<Found> found) {
     one.batch = row.integer(3);
     if (Status unpacked = unpack_head(as_text(row.blob(4)), one.row); !unpacked)
       return fail(Code::corrupt, "race {}: {}", record_id_text(one.row.id), unpacked.error().text());
+    return true;
+  });
+}
+
+Status PageReader::read_subjects(std::span<const Found> found) {
+  // Few are ever shown, and those again and again; a store may have very many.
+  if (subjects_.size() > most_shown) subjects_.clear();
+  std::set<SubjectNumber> unknown;
+  for (const Found& one : found)
+    if (!subjects_.contains(one.subject)) unknown.insert(one.subject);
+  std::vector<Value> numbers;
+  for (const SubjectNumber number : unknown) numbers.emplace_back(std::int64_t{number});
+  return connection_.run(read_subject, numbers, 1, [&](std::size_t index, const Row& row) -> Result<bool> {
+    subjects_.emplace(static_cast<SubjectNumber>(std::get<std::int64_t>(numbers[index])),
+                      Subject{.silicon = std::string(row.text(0)),
+                              .backend = std::string(row.text(1)),
+                              .program = std::string(row.text(2)),
+                              .program_class = std::string(row.text(3)),
+                              .metric = std::string(row.text(4)),
+                              .unit = std::string(row.text(5))});
     return true;
   });
 }
@@ -163,6 +199,7 @@ Result<std::vector<RaceSummary>> PageReader::name_all(std::span<const Found> fou
     machines[one.row.machine];
     batches.emplace_back(one.batch);
   }
+  FURLONG_CHECK(read_subjects(found));
   FURLONG_CHECK(name_numbers(name_word, words));
   FURLONG_CHECK(name_numbers(name_machine, machines));
   words[0];
@@ -179,7 +216,7 @@ Result<std::vector<RaceSummary>> PageReader::name_all(std::span<const Found> fou
                         .epoch = epoch_text(one.row),
                         .source = words[one.row.source],
                         .winner = words[one.row.winner],
-                        .subject = *subject->second};
+                        .subject = subject->second};
     summary.ts_us = one.row.ts_us;
     summary.verdict = one.row.verdict;
     summary.pinned = one.row.pinned;
@@ -196,24 +233,42 @@ Result<std::vector<RaceSummary>> PageReader::name_all(std::span<const Found> fou
   return page;
 }
 
-Result<std::vector<RaceSummary>> PageReader::read(const RaceFilter& filter,
-                                                  const std::optional<RecordId>& before) {
+Result<RacePage> PageReader::read(const RaceFilter& filter, const std::optional<RecordId>& before) {
+  RacePage page;
   const std::size_t limit = std::min(filter.limit, most_on_page);
+  if (limit == 0) return page;
+  // Ids are the machines' own and bound to no time, so that a window cannot be sought by them. What lies
+  // after every race is the one that would be walked in vain for ever.
+  FURLONG_TRY(const bool after_all, is_after_all(filter.window.from_us));
   FURLONG_TRY(const bool any, translate(filter));
-  if (!any || limit == 0) return std::vector<RaceSummary>();
+  if (after_all || !any) return page;
   // 17 bytes are above every id.
   std::string below = before ? std::string(as_text(*before)) : std::string(17, '\xff');
   std::vector<Found> found;
-  auto count = static_cast<std::int64_t>(limit);
-  for (bool more = true; more && found.size() < limit; count = std::min(4 * count, most_walked)) {
-    FURLONG_TRY(more, walk(below, count, found));
+  bool more = true;
+  std::size_t left = filter.walk;
+  // One that is too many tells that there is a page after this.
+  for (std::size_t count = limit + 1; more && left > 0 && found.size() <= limit;
+       count = std::min(4 * count, most_at_once)) {
+    const std::size_t now = std::min(count, left);
+    FURLONG_TRY(more, walk(below, now, found));
+    left -= now;
   }
-  if (found.size() > limit) found.resize(limit);
+  if (found.size() > limit) {
+    found.resize(limit);
+    page.next = record_id_text(found.back().row.id);
+  } else if (more) {
+    RecordId last{};
+    if (below.size() != last.size()) return fail(Code::corrupt, "an id of {} bytes", below.size());
+    std::ranges::copy(as_bytes(below), last.begin());
+    page.next = record_id_text(last);
+  }
   FURLONG_CHECK(read_rows(found));
-  return name_all(found);
+  FURLONG_TRY(page.races, name_all(found));
+  return page;
 }
 
-Result<std::vector<RaceSummary>> SqlStore::races(const RaceFilter& filter) {
+Result<RacePage> SqlStore::page(const RaceFilter& filter) {
   std::optional<RecordId> before;
   if (!filter.before.empty()) {
     FURLONG_TRY(before, parse_record_id(filter.before));
@@ -221,11 +276,8 @@ Result<std::vector<RaceSummary>> SqlStore::races(const RaceFilter& filter) {
   return reading([&] { return read_page(filter, before); });
 }
 
-Result<std::vector<RaceSummary>> SqlStore::read_page(const RaceFilter& filter,
-                                                     const std::optional<RecordId>& before) {
-  FURLONG_TRY(const std::vector<SubjectRow> subjects, read_subjects());
-  PageReader reader(*connection_, names_, subjects);
-  auto page = reader.read(filter, before);
+Result<RacePage> SqlStore::read_page(const RaceFilter& filter, const std::optional<RecordId>& before) {
+  auto page = PageReader(*connection_, names_, shown_).read(filter, before);
   if (!page) return std::move(page).error().with(connection_->name());
   return page;
 }

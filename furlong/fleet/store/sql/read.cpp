@@ -1,6 +1,7 @@
 // What aggregation and copies read.
 #include <algorithm>
 #include <list>
+#include <unordered_map>
 
 #include "furlong/base/json.h"
 #include "furlong/base/zip.h"
@@ -34,7 +35,7 @@ constexpr std::string_view one_batch =
 constexpr std::string_view find_race = "SELECT batch, line FROM race WHERE id=?1";
 
 constexpr std::int64_t held_bytes = 16 << 20;  // of batches at a time
-constexpr std::size_t page_of_lines = 1000;
+constexpr std::size_t page_of_lines = 1000, lines_at_once = 500;
 
 Result<StoredBatch> batch_of(const Row& row) {
   StoredBatch batch{.number = static_cast<std::uint64_t>(row.integer(0)),
@@ -274,64 +275,115 @@ Result<std::optional<Store::RaceText>> SqlStore::read_race(const RecordId& id) {
   return text;
 }
 
-/// The bodies that were read last: races that follow each other are often of one batch, and it is inflated
-/// once.
+/// The bodies that were read last: races that follow each other are often of few batches, and each is
+/// inflated once.
 class BatchBodies {
  public:
-  const std::string* find(std::int64_t number) {
-    const auto at = std::ranges::find(bodies_, number, [](const auto& each) { return each.first; });
-    if (at == bodies_.end()) return nullptr;
-    bodies_.splice(bodies_.begin(), bodies_, at);
+  struct Body {
+    std::string text;
+    std::vector<std::size_t> begins;  ///< of its lines
+    std::string_view line(std::size_t number) const {
+      if (number >= begins.size()) return {};
+      const std::string_view rest = std::string_view(text).substr(begins[number]);
+      return rest.substr(0, rest.find('\n'));
+    }
+  };
+
+  const Body* find(std::int64_t number) {
+    const auto at = place_.find(number);
+    if (at == place_.end()) return nullptr;
+    bodies_.splice(bodies_.begin(), bodies_, at->second);
     return &bodies_.front().second;
   }
-  const std::string& put(std::int64_t number, std::string body) {
-    bytes_ += body.size();
+  const Body& put(std::int64_t number, std::string text) {
+    Body body{.text = std::move(text), .begins = {0}};
+    for (std::size_t end = body.text.find('\n'); end != std::string::npos;
+         end = body.text.find('\n', end + 1))
+      body.begins.push_back(end + 1);
+    bytes_ += size_of(body);
     bodies_.emplace_front(number, std::move(body));
-    while (bytes_ > static_cast<std::size_t>(held_bytes) && bodies_.size() > 1) {
-      bytes_ -= bodies_.back().second.size();
+    place_[number] = bodies_.begin();
+    while (bytes_ > most_bytes && bodies_.size() > 1) {
+      bytes_ -= size_of(bodies_.back().second);
+      place_.erase(bodies_.back().first);
       bodies_.pop_back();
     }
     return bodies_.front().second;
   }
 
  private:
-  std::list<std::pair<std::int64_t, std::string>> bodies_;
+  static constexpr std::size_t most_bytes = 64u << 20;
+  static std::size_t size_of(const Body& body) { return body.text.size() + body.begins.size() * 8; }
+  std::list<std::pair<std::int64_t, Body>> bodies_;  // the last used first
+  std::unordered_map<std::int64_t, std::list<std::pair<std::int64_t, Body>>::iterator> place_;
   std::size_t bytes_ = 0;
 };
 
-Result<std::string> SqlStore::read_line(const RecordId& id, BatchBodies& bodies) {
-  std::optional<std::int64_t> number;
-  std::size_t line = 0;
+Result<std::vector<std::string>> SqlStore::read_lines(std::span<const RecordId> ids, BatchBodies& bodies) {
+  struct Place {
+    std::int64_t batch = 0;  ///< 0: the race is not there
+    std::size_t line = 0;
+  };
+  std::vector<Place> places(ids.size());
+  std::vector<Value> values;
+  for (const RecordId& id : ids) values.emplace_back(ByteView(id));
   FURLONG_CHECK(
-      connection_->once(find_race, {ByteView(id)}, [&](std::size_t, const Row& row) -> Result<bool> {
-        number = row.integer(0);
-        line = static_cast<std::size_t>(row.integer(1));
+      connection_->run(find_race, values, 1, [&](std::size_t index, const Row& row) -> Result<bool> {
+        places[index] = {.batch = row.integer(0), .line = static_cast<std::size_t>(row.integer(1))};
         return true;
       }));
-  if (!number) return std::string();
-  const std::string* body = bodies.find(*number);
-  if (body == nullptr)
-    FURLONG_CHECK_DOING(connection_->once(one_batch, {*number},
-                                          [&](std::size_t, const Row& row) -> Result<bool> {
-                                            FURLONG_TRY(StoredBatch batch, batch_of(row));
-                                            body = &bodies.put(*number, std::move(batch.body));
-                                            return true;
-                                          }),
-                        "{}", connection_->name());
-  return body == nullptr ? std::string() : line_of(*body, line + 1);  // 0: its header
+  std::vector<std::string> lines(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (places[i].batch == 0) continue;
+    const BatchBodies::Body* body = bodies.find(places[i].batch);
+    if (body == nullptr)
+      FURLONG_CHECK_DOING(connection_->once(one_batch, {places[i].batch},
+                                            [&](std::size_t, const Row& row) -> Result<bool> {
+                                              FURLONG_TRY(StoredBatch batch, batch_of(row));
+                                              body = &bodies.put(places[i].batch, std::move(batch.body));
+                                              return true;
+                                            }),
+                          "{}", connection_->name());
+    if (body != nullptr) lines[i] = body->line(places[i].line + 1);  // 0: its header
+  }
+  return lines;
+}
+
+Status SqlStore::visit_lines(std::span<const RecordId> ids, BatchBodies& bodies,
+                             const std::function<Result<bool>(std::string_view line)>& visit) {
+  while (!ids.empty()) {
+    const auto some = ids.first(std::min(ids.size(), lines_at_once));
+    ids = ids.subspan(some.size());
+    FURLONG_TRY(const auto lines, reading([&] { return read_lines(some, bodies); }));
+    for (const std::string& line : lines) {
+      if (line.empty()) continue;
+      FURLONG_TRY(const bool more, visit(line));
+      if (!more) return {};
+    }
+  }
+  return {};
+}
+
+Status SqlStore::lines_of(std::span<const RecordId> ids,
+                          const std::function<Result<bool>(std::string_view line)>& visit) {
+  BatchBodies bodies;
+  return visit_lines(ids, bodies, visit);
 }
 
 Status SqlStore::lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit) {
   BatchBodies bodies;
   RaceFilter page = filter;
-  for (std::size_t left = filter.limit; left > 0;) {
+  bool more = true;
+  for (std::size_t left = filter.limit; left > 0 && more;) {
     page.limit = std::min(left, page_of_lines);
     FURLONG_TRY(const auto summaries, races(page));
+    std::vector<RecordId> ids;
     for (const RaceSummary& summary : summaries) {
       FURLONG_TRY(const RecordId id, parse_record_id(summary.id));
-      FURLONG_TRY(const std::string line, reading([&] { return read_line(id, bodies); }));
-      if (!line.empty() && !visit(line)) return {};
+      ids.push_back(id);
     }
+    FURLONG_CHECK(
+        visit_lines(ids, bodies, [&](std::string_view line) -> Result<bool> { return more = visit(line); }));
     if (summaries.size() < page.limit) return {};
     left -= summaries.size();
     page.before = summaries.back().id;

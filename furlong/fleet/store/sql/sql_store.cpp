@@ -34,7 +34,10 @@ Status SqlStore::check_writable() const {
 
 Status SqlStore::begin(bool writes) {
   FURLONG_CHECK(connection_->begin(writes));
-  if (generation_ != connection_->generation()) names_.forget();
+  if (generation_ != connection_->generation()) {
+    names_.forget();
+    shown_.clear();
+  }
   generation_ = connection_->generation();
   return {};
 }

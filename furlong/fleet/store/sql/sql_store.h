@@ -1,6 +1,7 @@
 #pragma once
 // The fleet's store over a database of SQL; what database it is, the connection knows.
 
+#include <map>
 #include <memory>
 
 #include "furlong/fleet/store/sql/connection.h"
@@ -15,8 +16,8 @@ class BatchBodies;
 /// The connection's schema is there already (schema_steps).
 class SqlStore : public Store {
  public:
-  explicit SqlStore(std::unique_ptr<Connection> connection)
-      : connection_(std::move(connection)), names_(*connection_) {}
+  SqlStore(std::unique_ptr<Connection> connection, const StoreKind::Options& options)
+      : connection_(std::move(connection)), names_(*connection_, options.names_in_memory) {}
 
   Status add_token(const Token& token) override;
   Result<std::vector<Token>> tokens() override;
@@ -37,9 +38,11 @@ class SqlStore : public Store {
               const std::function<bool(const RaceRow&)>& visit) override;
   Result<std::optional<std::int64_t>> newest_ts() override;
 
-  Result<std::vector<RaceSummary>> races(const RaceFilter& filter) override;
+  Result<RacePage> page(const RaceFilter& filter) override;
   Result<std::optional<RaceText>> race(std::string_view id) override;
   Status lines(const RaceFilter& filter, const std::function<bool(std::string_view line)>& visit) override;
+  Status lines_of(std::span<const RecordId> ids,
+                  const std::function<Result<bool>(std::string_view line)>& visit) override;
   Result<StoreTotals> totals() override;
 
   Status batches(std::uint64_t after, const std::function<Result<bool>(const StoredBatch&)>& visit) override;
@@ -65,9 +68,12 @@ class SqlStore : public Store {
   Result<std::vector<MachineNumber>> machines_of(SubjectNumber subject);
   Status scan_machines(SubjectNumber subject, Window window,
                        const std::function<bool(const RaceRow&)>& visit);
-  Result<std::vector<RaceSummary>> read_page(const RaceFilter& filter, const std::optional<RecordId>& before);
+  Result<RacePage> read_page(const RaceFilter& filter, const std::optional<RecordId>& before);
   Result<std::optional<RaceText>> read_race(const RecordId& id);
-  Result<std::string> read_line(const RecordId& id, BatchBodies& bodies);  ///< empty: the race is gone
+  /// One each; empty: the race is not there.
+  Result<std::vector<std::string>> read_lines(std::span<const RecordId> ids, BatchBodies& bodies);
+  Status visit_lines(std::span<const RecordId> ids, BatchBodies& bodies,
+                     const std::function<Result<bool>(std::string_view line)>& visit);
   Result<StoreTotals> read_totals();
   Result<std::vector<StoredBatch>> read_batches(std::uint64_t after);
   struct Holding {
@@ -106,6 +112,7 @@ class SqlStore : public Store {
 
   std::unique_ptr<Connection> connection_;
   Names names_;
+  std::map<SubjectNumber, Subject> shown_;  ///< subjects of the last pages
   std::uint64_t generation_ = 0;
 };
 

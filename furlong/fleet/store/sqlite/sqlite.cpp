@@ -15,7 +15,8 @@ constexpr std::string_view scheme = "sqlite:";
 constexpr std::int64_t application_id = 0x464C7374;
 // A row of a race with a hundred variants still lies within its page, and the indexes stay flat.
 constexpr int page_bytes = 8192;
-constexpr int cache_kib = 64 << 10;
+// Of pages in memory. A hub has a connection for each of its threads, and one of them writes.
+constexpr int reader_cache_kib = 4 << 10, writer_cache_kib = 64 << 10;
 
 constexpr sql::Dialect dialect{.big = "INTEGER",
                                .text = "TEXT",
@@ -36,6 +37,9 @@ class SqliteRow : public sql::Row {
   const Statement* statement_;
 };
 
+/// Opens the file as a store: its schema is there and of this version.
+Result<Database> open_file(const std::filesystem::path& file, const StoreKind::Options& options);
+
 class SqliteConnection : public sql::Connection {
  public:
   SqliteConnection(Database database, std::filesystem::path file, bool read_only)
@@ -45,11 +49,21 @@ class SqliteConnection : public sql::Connection {
 
   const std::string& name() const override { return name_; }
   bool read_only() const override { return read_only_; }
-  std::uint64_t generation() const override { return 0; }
+  std::uint64_t generation() const override { return generation_; }
   std::string version() const override { return "SQLite " + Database::version(); }
 
-  Status begin(bool writes) override { return database_.execute(writes ? "BEGIN IMMEDIATE" : "BEGIN"); }
-  Status commit() override { return database_.execute("COMMIT"); }
+  Status begin(bool writes) override {
+    if (database_.moved()) FURLONG_CHECK(open_again());
+    if (writes && !has_written_) {
+      FURLONG_CHECK(database_.execute(fmt::format("PRAGMA cache_size=-{}", writer_cache_kib)));
+      has_written_ = true;
+    }
+    return database_.execute(writes ? "BEGIN IMMEDIATE" : "BEGIN");
+  }
+  Status commit() override {
+    if (database_.moved()) return fail(Code::unavailable, "{}: {}", name_, went_away);
+    return database_.execute("COMMIT");
+  }
   void rollback() override {
     const Status undone = database_.execute("ROLLBACK");
     static_cast<void>(undone);  // after some errors SQLite has done it already
@@ -88,6 +102,19 @@ class SqliteConnection : public sql::Connection {
   }
 
  private:
+  static constexpr std::string_view went_away = "the file was moved or removed while it was open";
+
+  /// Another file may have its name now; none is made. The one that was open is kept until then: it may come
+  /// back.
+  Status open_again() {
+    auto again = open_file(file_, {.create = false, .read_only = read_only_});
+    if (!again) return std::move(again).error().with(std::string(went_away));
+    prepared_.clear();
+    database_ = *std::move(again);
+    has_written_ = false;
+    ++generation_;
+    return {};
+  }
   Result<Statement*> prepare(std::string_view text) {
     if (const auto at = prepared_.find(text); at != prepared_.end()) return &at->second;
     FURLONG_TRY(Statement statement, database_.prepare(text));
@@ -113,6 +140,8 @@ class SqliteConnection : public sql::Connection {
   std::filesystem::path file_;
   std::string name_;
   bool read_only_;
+  bool has_written_ = false;
+  std::uint64_t generation_ = 0;
   std::map<std::string, Statement, std::less<>> prepared_;
 };
 
@@ -130,32 +159,40 @@ Status check_kind(Database& database, const std::filesystem::path& file) {
   return fail(Code::invalid, "{}: a database, but no fleet's store: choose another file", file.string());
 }
 
-Status prepare_schema(Database& database, const std::filesystem::path& file, bool read_only) {
+Status prepare_schema(Database& database, const std::filesystem::path& file,
+                      const StoreKind::Options& options) {
   FURLONG_CHECK(check_kind(database, file));
   std::vector<std::string> steps = sql::schema_steps(dialect);
   steps.front() += fmt::format("PRAGMA application_id={};", application_id);
-  if (!read_only) return database.migrate(steps);
   FURLONG_TRY(const std::int64_t version, database.schema_version());
   const auto newest = static_cast<std::int64_t>(steps.size());
+  // Before migrate(), which takes its turn among the writers.
   if (version == newest) return {};
-  if (version == 0) return fail(Code::unavailable, "{}: an empty store, nothing to read", file.string());
+  if (version == 0 && (options.read_only || !options.create))
+    return fail(Code::unavailable, "{}: an empty file, no store", file.string());
+  if (!options.read_only) return database.migrate(steps);
   return fail(Code::incompatible, "{}: found schema version {}, expected {}: {}", file.string(), version,
               newest,
               version > newest ? "it was written by a newer Furlong"
                                : "open it once to be written, which brings it up to date");
 }
 
+Result<Database> open_file(const std::filesystem::path& file, const StoreKind::Options& options) {
+  FURLONG_TRY(Database database, Database::open(file, {.create = options.create && !options.read_only,
+                                                       .read_only = options.read_only,
+                                                       .page_bytes = page_bytes,
+                                                       .cache_kib = reader_cache_kib}));
+  FURLONG_CHECK(prepare_schema(database, file, options));
+  return database;
+}
+
 Result<std::unique_ptr<Store>> open(std::string_view url, const StoreKind::Options& options) {
   if (!url.starts_with(scheme) || url.size() == scheme.size())
     return fail(Code::invalid, "'{}' names no file: write sqlite:FILE", one_line(url));
   const std::filesystem::path file(url.substr(scheme.size()));
-  FURLONG_TRY(Database database, Database::open(file, {.create = options.create && !options.read_only,
-                                                       .read_only = options.read_only,
-                                                       .page_bytes = page_bytes,
-                                                       .cache_kib = cache_kib}));
-  FURLONG_CHECK(prepare_schema(database, file, options.read_only));
+  FURLONG_TRY(Database database, open_file(file, options));
   return std::make_unique<sql::SqlStore>(
-      std::make_unique<SqliteConnection>(std::move(database), file, options.read_only));
+      std::make_unique<SqliteConnection>(std::move(database), file, options.read_only), options);
 }
 
 }  // namespace

@@ -166,6 +166,35 @@ TEST_F(SqliteStore, ADamagedBodyIsToldWithItsBatch) {
   EXPECT_THAT(scanned.error().text(), HasSubstr("race 00000000-0000-7000-8000-00000000000a"));
 }
 
+TEST_F(SqliteStore, OpeningAndReadingWaitForNoWriter) {
+  ASSERT_TRUE(add(*with_importer(open()), 1));
+  auto writer = Database::open(file());
+  ASSERT_TRUE(writer->execute("BEGIN IMMEDIATE"));
+  for (const bool create : {true, false}) {
+    const auto store = open({.create = create});
+    ASSERT_TRUE(store) << store.error().text();
+    EXPECT_EQ((*store)->totals()->batches, 1u);
+  }
+  ASSERT_TRUE(writer->execute("ROLLBACK"));
+}
+
+// A store may have very many subjects, and what each is made of is of no use on a page.
+TEST_F(SqliteStore, APageReadsOnlyTheSubjectsThatItShows) {
+  {
+    const auto store = with_importer(open());
+    for (std::uint32_t i = 1; i <= 3; ++i) ASSERT_TRUE(add(*store, i));
+  }
+  ASSERT_TRUE(Database::open(file())->execute("UPDATE subject SET made_of='not read'"));
+  const auto store = open();
+  for (const RaceFilter& filter : {RaceFilter{}, RaceFilter{.program = "lottery"}}) {
+    const auto page = (*store)->page(filter);
+    ASSERT_TRUE(page) << page.error().text();
+    ASSERT_EQ(page->races.size(), 30u);
+    EXPECT_EQ(page->races[0].subject, race_of(1).subject);
+  }
+  EXPECT_FALSE((*store)->subjects()) << "aggregation does read it";
+}
+
 TEST_F(SqliteStore, AKilledWriterLosesNothingThatWasAcknowledged) {
   with_importer(open());
   Random random(8);
@@ -200,6 +229,56 @@ TEST_F(SqliteStore, AKilledWriterLosesNothingThatWasAcknowledged) {
     acknowledged = static_cast<std::uint32_t>((*store)->totals()->batches);
   }
   EXPECT_GT(acknowledged, 0u);
+}
+
+TEST_F(SqliteStore, AFileThatWasMovedTakesNothingUntilItIsBack) {
+  const auto writer = with_importer(open());
+  ASSERT_TRUE(add(*writer, 1));
+  const auto reader = open({.create = false});
+  const auto viewer = open({.read_only = true});
+  ASSERT_TRUE((*reader)->totals());
+  ASSERT_TRUE((*viewer)->totals());
+  const std::filesystem::path away = folder_.path() / "away";
+  const auto move = [](const std::filesystem::path& from, const std::filesystem::path& to) {
+    for (const char* suffix : {"", "-wal", "-shm"})
+      std::filesystem::rename(from.native() + suffix, to.native() + suffix);
+  };
+  move(file(), away);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Status lost = add(*writer, 2);
+    ASSERT_FALSE(lost) << "nobody would find it again";
+    EXPECT_EQ(lost.error().code(), Code::unavailable) << lost.error().text();
+    EXPECT_THAT(lost.error().text(), HasSubstr("was moved or removed"));
+    EXPECT_THAT(lost.error().text(), HasSubstr("fleet.sqlite"));
+    EXPECT_EQ((*reader)->totals().error().code(), Code::unavailable) << "a reader says so as well";
+    EXPECT_EQ((*viewer)->totals().error().code(), Code::unavailable);
+    EXPECT_EQ(open({.create = false}).error().code(), Code::unavailable);
+    EXPECT_FALSE(std::filesystem::exists(file())) << "none is made";
+  }
+  move(away, file());
+  ASSERT_TRUE(add(*writer, 2)) << "it is back";
+  EXPECT_EQ((*reader)->totals()->batches, 2u);
+  EXPECT_EQ((*viewer)->totals()->batches, 2u);
+  check_whole(**reader, 2);
+}
+
+TEST_F(SqliteStore, AFileThatTookTheNameOfTheOneThatWasOpenIsUsed) {
+  const auto store = with_importer(open());
+  ASSERT_TRUE(add(*store, 1));
+  ASSERT_TRUE(add(*store, 2));
+  {
+    const auto other = with_importer(open_at(folder_.path() / "other.sqlite"));
+    ASSERT_TRUE(add(*other, 3));
+  }
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(file().native() + suffix);
+  std::ofstream(file()).close();
+  EXPECT_EQ(add(*store, 4).error().code(), Code::unavailable)
+      << "an empty file is no store, and none is made";
+  std::filesystem::rename(folder_.path() / "other.sqlite", file());
+  EXPECT_EQ(store->totals()->batches, 1u);
+  const Status added = add(*store, 4);
+  ASSERT_TRUE(added) << added.error().text();
+  EXPECT_EQ((*open())->totals()->batches, 2u) << "by its name it is found";
 }
 
 /// A file may grow by so many bytes and no more.

@@ -37,6 +37,44 @@ Status batches_come_in_order_of_receipt(const MakePlace& make) {
   return {};
 }
 
+Status what_has_gone_on_is_not_put_back(const MakePlace& make) {
+  FURLONG_TRY(const auto store, open_new(make));
+  const auto put = [&](const Machine& machine) -> Result<Machine> {
+    FURLONG_CHECK(store->put_machine(machine));
+    return the_machine(*store, machine.id);
+  };
+  Machine old{.id = a_key(3).id(), .key = a_key(3), .label = "old", .enrolled_us = 10, .seen_us = 20};
+  old.agent = "1", old.manifest = "7";
+  old.accepted = 30, old.refused = 2;
+  Machine live = old;
+  live.label = "live", live.agent = "2", live.manifest = "8", live.canary = true;
+  live.seen_us = 90, live.accepted = 29, live.duplicate = 5, live.last_refusal = "why";
+  FURLONG_CHECK(put(live));
+  FURLONG_TRY(Machine machine, put(old));
+  Machine expected = live;
+  expected.accepted = 30;
+  FURLONG_WANT(machine == expected, "what was heard later, and the larger counts");
+  FURLONG_CHECK(store->retire(old.id));
+  for (const Machine& copy : {old, live}) {
+    FURLONG_TRY(machine, put(copy));
+    FURLONG_WANT(machine.state == MachineState::retired, "retired stays so");
+  }
+  Machine anew = old;
+  anew.enrolled_us = 50, anew.seen_us = 0, anew.label = "anew";
+  FURLONG_TRY(machine, put(anew));
+  FURLONG_WANT(machine.label == "anew" && machine.seen_us == 90 && machine.enrolled_us == 50,
+               "a later enrolment says more than a later batch: {}", machine.label);
+  FURLONG_WANT(machine.state == MachineState::retired && machine.accepted == 30, "the rest stays");
+
+  FURLONG_CHECK(store->add_token(a_token(1)));
+  FURLONG_TRY(const Machine user, store->enrol(a_token(1).digest, a_key(1), 500));
+  FURLONG_CHECK(store->put_token(a_token(1)));
+  FURLONG_CHECK(expect_code(store->enrol(a_token(1).digest, a_key(2), 500), Code::denied, "used stays used"));
+  FURLONG_TRY(const auto tokens, store->tokens());
+  FURLONG_WANT(tokens.front().machine == user.id, "by whom it was");
+  return {};
+}
+
 Status machines_and_tokens_are_put_as_they_are(const MakePlace& make) {
   FURLONG_TRY(const auto store, open_new(make));
   Machine machine{.id = "7dd9d66144961473", .key = a_key(3), .state = MachineState::retired, .label = "l"};
@@ -51,7 +89,7 @@ Status machines_and_tokens_are_put_as_they_are(const MakePlace& make) {
   FURLONG_CHECK(store->put_machine(machine));
   FURLONG_TRY(Machine back, the_machine(*store, machine.id));
   FURLONG_WANT(back == machine, "a new one");
-  machine = {.id = machine.id};
+  machine.label = "another", machine.canary = false, machine.seen_us = 3, machine.accepted = 4;
   FURLONG_CHECK(store->put_machine(machine));
   FURLONG_TRY(back, the_machine(*store, machine.id));
   FURLONG_WANT(back == machine, "one that was there");
@@ -120,6 +158,7 @@ Status copied_batches_are_kept_whatever_comes_of_them(const MakePlace& make) {
 std::vector<StoreCase> copy_cases() {
   return {{"batches_come_in_order_of_receipt", batches_come_in_order_of_receipt},
           {"machines_and_tokens_are_put_as_they_are", machines_and_tokens_are_put_as_they_are},
+          {"what_has_gone_on_is_not_put_back", what_has_gone_on_is_not_put_back},
           {"what_is_there_is_told", what_is_there_is_told},
           {"copied_batches_are_kept_whatever_comes_of_them", copied_batches_are_kept_whatever_comes_of_them}};
 }

@@ -240,6 +240,38 @@ Status prune_forgets_what_is_older(const MakePlace& make) {
   return {};
 }
 
+Status names_beyond_what_is_kept_in_memory_are_right(const MakePlace& make) {
+  FURLONG_TRY(const OpenPlace open, make());
+  FURLONG_TRY(const auto store, open({.names_in_memory = 12}));
+  FURLONG_TRY(const auto plain, open_with_importer(make));
+  FURLONG_CHECK(store->add_importer("logs", 1));
+  // Slots and sources alone are more than fit, in the very delivery that goes beyond; then some that were
+  // forgotten come again.
+  std::uint32_t number = 0;
+  for (std::uint32_t delivery = 0; delivery < 6; ++delivery) {
+    std::vector<DecodedRace> races;
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      ++number;
+      DecodedRace race = a_race(number, number);
+      race.slot = fmt::format("slot {}", delivery % 4 * 8 + i);
+      race.source = fmt::format("source {}", delivery % 4 * 8 + i);
+      race.label = fmt::format("label {}", i);
+      race.subject.program = fmt::format("program {} {}", delivery % 4, i);
+      race.variants[1].name = race.winner = fmt::format("variant {} {}", delivery, i);
+      races.push_back(race);
+    }
+    const IncomingBatch batch = a_batch(logs, delivery, races);
+    FURLONG_CHECK(add_one(*store, batch));
+    FURLONG_CHECK(add_one(*plain, batch));
+  }
+  FURLONG_TRY(const auto expected, store_content(*plain));
+  FURLONG_TRY(const auto content, store_content(*store));
+  FURLONG_WANT(content == expected, "{}", content_difference(content, expected));
+  FURLONG_TRY(const auto words, store->words());
+  FURLONG_WANT(words.size() == 1 + 32 + 32 + 8 + 48 + 3, "{} words, each once", words.size());
+  return {};
+}
+
 Status what_is_added_is_there_when_it_is_opened_again(const MakePlace& make) {
   FURLONG_TRY(const OpenPlace open, make());
   std::vector<std::string> before;
@@ -272,6 +304,7 @@ std::vector<StoreCase> intake_cases() {
       {"counts_and_header_go_to_the_machine", counts_and_header_go_to_the_machine},
       {"refused_lines_are_named", refused_lines_are_named},
       {"prune_forgets_what_is_older", prune_forgets_what_is_older},
+      {"names_beyond_what_is_kept_in_memory_are_right", names_beyond_what_is_kept_in_memory_are_right},
       {"what_is_added_is_there_when_it_is_opened_again", what_is_added_is_there_when_it_is_opened_again}};
 }
 

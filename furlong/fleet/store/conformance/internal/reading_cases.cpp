@@ -200,6 +200,39 @@ Status a_page_shows_only_what_is_asked_for(const MakePlace& make) {
   return {};
 }
 
+Status a_page_looks_at_so_many_races_at_most(const MakePlace& make) {
+  FURLONG_TRY(const auto store, open_with_importer(make));
+  std::vector<DecodedRace> races;
+  for (std::uint32_t i = 1; i <= 100; ++i) races.push_back(a_race(i, i));
+  races[0].label = "rare";
+  FURLONG_CHECK(add_one(*store, a_batch(logs, 1, races)));
+  const auto id = [](std::uint32_t number) { return record_id_text(a_race(number, 0).id); };
+  // What does not fit costs as much as what does.
+  RaceFilter rare{.label = "rare", .limit = 5, .walk = 30};
+  for (const std::uint32_t last : {71U, 41U, 11U}) {
+    FURLONG_TRY(const RacePage page, store->page(rare));
+    FURLONG_WANT(page.races.empty() && page.next == id(last), "{} races, next {}", page.races.size(),
+                 page.next);
+    rare.before = page.next;
+  }
+  FURLONG_TRY(RacePage page, store->page(rare));
+  FURLONG_WANT(page.races.size() == 1 && page.races[0].id == id(1) && page.next.empty(), "the last: {}",
+               page.next);
+  FURLONG_TRY(const auto all, page_ids(*store, {.label = "rare", .limit = 5, .walk = 30}));
+  FURLONG_WANT(all == std::vector{id(1)}, "races() goes on until it has them");
+  FURLONG_TRY(page, store->page({.limit = 10, .walk = 4}));
+  FURLONG_WANT(page.races.size() == 4 && page.next == id(97), "fewer than its limit: {}", page.next);
+  FURLONG_TRY(page, store->page({.before = id(41), .limit = 10}));
+  FURLONG_WANT(page.races.size() == 10 && page.next == id(31), "a full one: {}", page.next);
+  FURLONG_TRY(page, store->page({.before = id(11), .limit = 10}));
+  FURLONG_WANT(page.races.size() == 10 && page.next.empty(), "a full one may be the last");
+  FURLONG_TRY(page, store->page({.window = {101, INT64_MAX}, .walk = 1}));
+  FURLONG_WANT(page.races.empty() && page.next.empty(), "what is after all races is not looked for");
+  FURLONG_TRY(page, store->page({.program = "none", .walk = 1}));
+  FURLONG_WANT(page.races.empty(), "a name that is nowhere");
+  return {};
+}
+
 Status a_summary_gives_every_field(const MakePlace& make) {
   FURLONG_TRY(const auto store, open_with_importer(make));
   const DecodedRace race = a_race(300, 77);
@@ -271,6 +304,43 @@ Status lines_are_those_of_the_pages(const MakePlace& make) {
   return {};
 }
 
+Status lines_of_ids_are_those_that_count(const MakePlace& make) {
+  FURLONG_TRY(const auto store, open_with_importer(make));
+  FURLONG_CHECK(store->add_importer("other", 1));
+  const DecodedRace theirs = a_race(2, 20), early = a_race(1, 10), late = a_race(3, 30);
+  IncomingBatch honest = a_batch(logs, 1, {theirs});
+  honest.body = "header\n{\"honest\":1}\n";
+  FURLONG_CHECK(add_one(*store, honest));
+  // Another machine's batch states the same id twice: once as a duplicate, once in a line that is refused.
+  IncomingBatch forged = a_batch("import:other", 2, {early, theirs});
+  add_refused(forged, "forged");
+  forged.lines.push_back({.id = record_id_text(late.id), .race = late});
+  const std::string stated = record_id_text(theirs.id);
+  forged.body = fmt::format(
+      "header\n{{\"early\":1}}\n{{\"id\":\"{0}\"}}\n{{\"id\":\"{0}\"}}\n{{\"late\":1}}\n", stated);
+  FURLONG_CHECK(add_one(*store, forged));
+  std::vector<std::string> lines;
+  const auto read = [&](std::span<const RecordId> ids, std::size_t most) {
+    lines.clear();
+    return store->lines_of(ids, [&](std::string_view line) -> Result<bool> {
+      lines.emplace_back(line);
+      return lines.size() < most;
+    });
+  };
+  const std::vector<RecordId> ids{early.id, theirs.id, a_race(9, 0).id, late.id, theirs.id};
+  FURLONG_CHECK(read(ids, 100));
+  const std::vector<std::string> expected{R"({"early":1})", R"({"honest":1})", R"({"late":1})",
+                                          R"({"honest":1})"};
+  FURLONG_WANT(lines == expected, "{}", fmt::join(lines, " "));
+  FURLONG_CHECK(read(ids, 2));
+  FURLONG_WANT(lines.size() == 2, "the visitor ends it");
+  FURLONG_CHECK(read({}, 2));
+  FURLONG_WANT(lines.empty(), "none asked");
+  const Status failed = store->lines_of(
+      ids, [](std::string_view) -> Result<bool> { return fail(Code::exhausted, "the disk is full"); });
+  return expect_code(failed, Code::exhausted, "the visitor's error");
+}
+
 Status totals_count_and_tell_of_changes(const MakePlace& make) {
   FURLONG_TRY(const auto store, open_new(make));
   FURLONG_TRY(StoreTotals before, store->totals());
@@ -315,9 +385,11 @@ std::vector<StoreCase> reading_cases() {
       {"a_scan_ends_when_the_visitor_says_so", a_scan_ends_when_the_visitor_says_so},
       {"a_page_shows_the_newest_first", a_page_shows_the_newest_first},
       {"a_page_shows_only_what_is_asked_for", a_page_shows_only_what_is_asked_for},
+      {"a_page_looks_at_so_many_races_at_most", a_page_looks_at_so_many_races_at_most},
       {"a_summary_gives_every_field", a_summary_gives_every_field},
       {"a_races_text_is_what_was_signed", a_races_text_is_what_was_signed},
       {"lines_are_those_of_the_pages", lines_are_those_of_the_pages},
+      {"lines_of_ids_are_those_that_count", lines_of_ids_are_those_that_count},
       {"totals_count_and_tell_of_changes", totals_count_and_tell_of_changes}};
 }
 

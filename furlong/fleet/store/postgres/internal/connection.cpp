@@ -36,6 +36,8 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(std::string
 }
 
 Status PostgresConnection::read_password() {
+  // libpq ends the part with user and password at the first of these, also within a password.
+  hides_words_ = url_password(url_).find_first_of("/?") != std::string_view::npos;
   char* words = nullptr;
   PQconninfoOption* const options = libpq_->conninfo_parse(url_.c_str(), &words);
   if (options == nullptr) {
@@ -53,6 +55,8 @@ Status PostgresConnection::read_password() {
 }
 
 std::string PostgresConnection::without_password(std::string text) const {
+  if (hides_words_)
+    return "a '/' or '?' stands where a password does (write %2F, %3F); what the server said may quote it";
   for (const std::string& password : passwords_) text = replace_all(text, password, "***");
   return one_line(trim(text));
 }
@@ -64,11 +68,10 @@ void PostgresConnection::close() {
 }
 
 Error PostgresConnection::connection_error(std::string_view doing) {
-  const std::string words =
-      without_password(connection_ == nullptr ? "not connected" : libpq_->error_message(connection_));
+  const std::string words = connection_ == nullptr ? "not connected" : libpq_->error_message(connection_);
   const Code code = connection_ == nullptr ? Code::exhausted : code_of_words(words);
   close();
-  return fail(code, "{}: {}: {}", name_, doing, words);
+  return fail(code, "{}: {}: {}", name_, doing, without_password(words));
 }
 
 Error PostgresConnection::result_error(const PGresult* result, std::string_view doing) {

@@ -69,12 +69,14 @@ class PostgresConnection : public sql::Connection {
   Status read_sync(Reading& reading, std::string_view doing);
 
   Status check_encoding();
+  Result<std::int64_t> schema_version();  ///< 0: there is no schema
   Status prepare_schema();
   Status migrate(std::int64_t version);
 
   const Libpq* libpq_;
   std::string url_, name_, version_;
   std::vector<std::string> passwords_;  ///< that may not be in a message
+  bool hides_words_ = false;            ///< libpq takes parts of the password for something else
   StoreKind::Options options_;
   PGconn* connection_ = nullptr;
   std::uint64_t generation_ = 0;

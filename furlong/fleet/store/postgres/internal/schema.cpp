@@ -24,18 +24,23 @@ std::vector<std::string> steps() {
 
 }  // namespace
 
+Result<std::int64_t> PostgresConnection::schema_version() {
+  FURLONG_TRY(const std::string there, text_of("SELECT 1 FROM pg_namespace WHERE nspname='furlong'"));
+  if (there.empty()) return std::int64_t{0};
+  FURLONG_TRY(const std::string text, text_of("SELECT version FROM furlong.schema_version"));
+  return parse_integer(text);
+}
+
 Status PostgresConnection::prepare_schema() {
+  // A store that is up to date keeps nobody waiting, and waits for nobody.
+  FURLONG_TRY(const std::int64_t found, schema_version());
+  if (found == static_cast<std::int64_t>(steps().size())) return {};
   const auto prepared = [&]() -> Status {
     const bool writes = !options_.read_only;
     FURLONG_CHECK(execute(writes ? "BEGIN" : "BEGIN READ ONLY"));
     // Those that open a new store at the same time take turns.
     if (writes) FURLONG_CHECK(text_of("SELECT pg_advisory_xact_lock(1179415412)"));
-    FURLONG_TRY(const std::string there, text_of("SELECT 1 FROM pg_namespace WHERE nspname='furlong'"));
-    std::int64_t version = 0;
-    if (!there.empty()) {
-      FURLONG_TRY(const std::string text, text_of("SELECT version FROM furlong.schema_version"));
-      FURLONG_TRY(version, parse_integer(text));
-    }
+    FURLONG_TRY(const std::int64_t version, schema_version());
     if (version == 0 && (options_.read_only || !options_.create))
       return fail(Code::unavailable, "{}: the database has no fleet's store (no schema 'furlong')", name_);
     return migrate(version);
