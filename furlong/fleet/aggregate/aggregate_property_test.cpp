@@ -247,5 +247,39 @@ TEST(AggregateProperty, APoisonedMinorityDoesNotChangeTheWinner) {
   EXPECT_GT(pinned, 150);
 }
 
+TEST(AggregateProperty, ABackEndOfAMinorityDoesNotTakeTheRow) {
+  int without_majority = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed, "back ends");
+    const Truth truth = random_truth(random);
+    Fleet fleet;
+    std::map<std::string, std::uint64_t> machines;
+    const std::uint64_t honest = 2 + random.below(8);
+    for (std::uint64_t i = 0; i < honest; ++i) {
+      const std::uint64_t has = random.below(3);
+      for (const char* backend : {"cuda", "opencl"}) {
+        if (has == (backend == std::string_view("cuda") ? 0u : 1u)) continue;
+        fleet.subject.backend = backend;
+        ++machines[backend];
+        add_honest(random, fleet, truth, fmt::format("h{:02}", i));
+      }
+    }
+    // Fewer than the machines of the honest ones' commonest back end, with one of their own.
+    const std::uint64_t most = std::max(machines["cuda"], machines["opencl"]);
+    fleet.subject.backend = "x";
+    const std::uint64_t liars = random.below(most), plan = random.next();
+    for (std::uint64_t i = 0; i < liars; ++i) add_liar(random, fleet, truth, fmt::format("z{:02}", i), plan);
+    without_majority += 2 * most <= honest + liars;
+    const record::Tuning tuning = to_tuning(fleet.aggregated());
+    ASSERT_EQ(tuning.cards.size(), 1u);
+    ASSERT_EQ(tuning.cards[0].rows.size(), 1u);
+    EXPECT_NE(tuning.cards[0].rows[0].backend, "x");
+    EXPECT_EQ(tuning.cards[0].rows[0].variant, truth.best);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(without_majority, 30);
+}
+
 }  // namespace
 }  // namespace furlong::fleet

@@ -41,6 +41,19 @@ record::Tuning pinned_to(const std::string& variant) {
   return tuning;
 }
 
+/// The back end that the tuning takes, where `before` was taken the last time; empty: there was none.
+std::string leading(const Fleet& fleet, const std::string& before) {
+  AggregateOptions options;
+  if (!before.empty()) {
+    options.previous = pinned_to("u2");
+    options.previous->cards[0].rows[0].backend = before;
+    options.previous->cards[0].rows[0].race = true;
+  }
+  const record::Tuning tuning = to_tuning(fleet.aggregated(options));
+  if (tuning.cards.size() != 1 || tuning.cards[0].rows.size() != 1) return "several rows";
+  return tuning.cards[0].rows[0].backend;
+}
+
 TEST(Choice, TheBestMedianWithEnoughSamplesWins) {
   Fleet fleet;
   fleet.add(3, {.gains = {{"u2", 2}, {"u4", 1.5}, {"u8", -4}, {"slow", 0.5}}});
@@ -204,11 +217,47 @@ TEST(Choice, OfSeveralBackEndsTheFastestLeads) {
   ASSERT_EQ(tuning.cards.at(0).rows.size(), 1u);
   EXPECT_EQ(tuning.cards[0].rows[0].backend, "cuda");
   EXPECT_EQ(tuning.cards[0].rows[0].variant, "u2");
-  // The back end before keeps its place against one that is not clearly faster.
-  fleet.subject.backend = "opencl";
-  record::Tuning previous = pinned_to("g64");
-  previous.cards[0].rows[0].backend = "opencl";
-  EXPECT_EQ(to_tuning(fleet.aggregated({.previous = previous})).cards.at(0).rows.at(0).backend, "cuda");
+  // The back end before lost its place: the other's rates are clearly higher.
+  EXPECT_EQ(leading(fleet, "opencl"), "cuda");
+}
+
+TEST(Choice, TheBackEndBeforeStaysUntilAnotherIsClearlyFaster) {
+  // Machines differ by far more than the back ends do.
+  Fleet fleet;
+  const auto add = [&](const std::string& machine, float base_rate, float lead) {
+    fleet.subject.backend = "opencl";
+    fleet.add(3, {.machine = machine, .gains = {{"u2", 1}}, .base_rate = base_rate});
+    fleet.subject.backend = "cuda";
+    fleet.add(3, {.machine = machine, .gains = {{"u2", 1}}, .base_rate = base_rate * lead});
+  };
+  for (int i = 0; i < 8; ++i) add(fmt::format("m{}", i), 96 + static_cast<float>(i), 1.02F);
+  EXPECT_EQ(leading(fleet, ""), "cuda");
+  EXPECT_EQ(leading(fleet, "cuda"), "cuda");
+  EXPECT_EQ(leading(fleet, "opencl"), "opencl") << "the intervals overlap";
+  // One machine has no interval: a little faster is noise, much faster is not.
+  for (const auto& [lead, leads] : {std::pair(1.005F, "opencl"), {1.05F, "opencl"}, {1.3F, "cuda"}}) {
+    fleet = {};
+    add("only", 100, lead);
+    EXPECT_EQ(leading(fleet, ""), "cuda") << lead;
+    EXPECT_EQ(leading(fleet, "opencl"), leads) << lead;
+  }
+}
+
+TEST(Choice, WhereNoBackEndHasAMajorityTheOneOfMostMachinesLeads) {
+  Fleet fleet;
+  const auto add = [&](const char* backend, int machines, float base_rate) {
+    fleet.subject.backend = backend;
+    for (int i = 0; i < machines; ++i)
+      fleet.add(3,
+                {.machine = fmt::format("{}{}", backend, i), .gains = {{"u2", 1}}, .base_rate = base_rate});
+  };
+  add("cuda", 6, 100);
+  add("opencl", 5, 104);
+  add("x", 1, 1e9F);
+  EXPECT_EQ(leading(fleet, ""), "cuda");
+  EXPECT_EQ(leading(fleet, "cuda"), "cuda");
+  EXPECT_EQ(leading(fleet, "opencl"), "opencl") << "a machine more or less makes it no worse";
+  EXPECT_EQ(leading(fleet, "x"), "cuda");
 }
 
 }  // namespace
