@@ -102,16 +102,15 @@ inline std::optional<std::pair<double, double>> interval(std::vector<Point> poin
   double lo = 0, hi = 0;
   if (k > 0) {
     std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.value < b.value; });
-    const auto at = [&](double share) {
-      double part = 0;
-      for (const Point& point : points) {
-        part += point.weight;
-        if (part / sum >= share - 1e-8) return point.value;
-      }
-      return points.back().value;
-    };
-    lo = at(double(k) / n);
-    hi = at(double(n + 1 - k) / n);
+    // From each end in as far as k - 1 of n shares reach.
+    const double share = double(k - 1) / n + 1e-8;
+    double part = 0;
+    std::size_t first = 0, last = points.size() - 1;
+    while ((part += points[first].weight) / sum <= share) ++first;
+    part = 0;
+    while ((part += points[last].weight) / sum <= share) --last;
+    lo = points[first].value;
+    hi = points[last].value;
   } else {
     double mean = 0, variance = 0;
     for (const auto& [voice, each] : voices) mean += each.second / each.first / double(voices.size());
