@@ -58,7 +58,7 @@ struct Estimate {
 };
 
 struct Stratum {
-  std::string name;  ///< "100%" of the card's default power limit, to the nearest ten; "unknown"
+  std::string name;  ///< by the card's power limit: "400 W"; "unknown"
   Estimate gain;     ///< percent
 };
 

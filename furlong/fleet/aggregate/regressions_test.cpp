@@ -128,7 +128,20 @@ TEST(Regressions, AMachineUnderALowerCapDidNotRegress) {
                                        return after ? -30.0 : 0.0;
                                      }});
   for (auto& [machine, race] : fleet.races())
-    race.power_pct = race.ts_us < the_end_us - 7 * testing::day_us ? 100.F : 70.F;
+    race.power_limit_w = race.ts_us < the_end_us - 7 * testing::day_us ? 100.F : 70.F;
+  EXPECT_TRUE(found(fleet).regressions.empty());
+}
+
+TEST(Regressions, RecordsOfRacesUnderALowerLimitShowNone) {
+  Random random(12);
+  Fleet fleet = two_windows(random, {.machines = 8, .races = 20, .change_pct = [](auto&&, int, bool after) {
+                                       return after ? -20.0 : 0.0;
+                                     }});
+  ASSERT_EQ(found(fleet).regressions.size(), 5u);
+  for (auto& [machine, race] : fleet.races()) {  // what a record without `power_pct` decodes to
+    race.power_limit_w = race.ts_us < the_end_us - 7 * testing::day_us ? 450.F : 320.F;
+    race.power_pct = absent;
+  }
   EXPECT_TRUE(found(fleet).regressions.empty());
 }
 

@@ -66,7 +66,7 @@ void ChangeReader::add(const RaceRow& row) {
   Row kept{.first = values_.size(), .epoch = row.has_epoch ? row.epoch : 0};
   kept.slot = row.slot;
   kept.driver = row.driver;
-  kept.stratum = stratum_of(row.power_pct);
+  kept.stratum = stratum_of(row.power_limit_w);
   kept.has_epoch = row.has_epoch;
   kept.after = row.ts_us >= split_us_;
   for (const PackedGain& gain : row.gains)

@@ -16,10 +16,13 @@
 
 namespace furlong::fleet::internal {
 
-/// Of the power cap, in percent of the default limit, to the nearest ten: 0 where it is not known.
+/// The power cap a card ran under: its limit in watts, to the nearest of forty steps a decade (6% apart), the
+/// n-th being 10^(n / 40) W; 0 where it is not known. In watts and not in percent of the card's default
+/// limit, which records do not state: cards of one silicon are compared, for which it is the same measure.
 using Stratum = std::uint8_t;
-inline constexpr int most_stratum = 30;  ///< 300%: what is above is not known
-Stratum stratum_of(float power_pct);
+inline constexpr int stratum_steps = 40;
+Stratum stratum_of(float power_limit_w);
+/// "400 W"; the rounded steps of ISO 3, series R40.
 std::string stratum_name(Stratum stratum);
 
 /// Adds to a set of few numbers; one of many is put in order now and then, and by make_unique().

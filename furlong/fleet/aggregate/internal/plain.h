@@ -146,7 +146,8 @@ inline Result<std::map<Subject, Races>> read(Store& store, Window window) {
       race.winner = words[row.winner];
       race.ts = row.ts_us;
       race.id = row.id;
-      if (row.power_pct >= 5 && row.power_pct < 305) race.stratum = int((row.power_pct + 5) / 10);
+      if (row.power_limit_w >= 2 && row.power_limit_w <= 100'000)
+        race.stratum = int(std::floor(40 * std::log10(double(row.power_limit_w)) + 0.5));
       race.base_rate = row.base_rate;
       race.ceiling = row.ceiling;
       for (const PackedGain& gain : row.gains) {
@@ -172,9 +173,6 @@ inline Result<std::map<Subject, Races>> read(Store& store, Window window) {
   }
   return all;
 }
-
-inline double low_power(int stratum) { return stratum == 0 ? 30 : 10 * stratum - 5; }
-inline double high_power(int stratum) { return stratum == 0 ? 110 : 10 * stratum + 5; }
 
 /// One subject, step by step.
 class Maker {
@@ -242,6 +240,25 @@ class Maker {
       if (!taken.contains(machine)) voices_.push_back({machine});
     std::sort(voices_.begin(), voices_.end());
     aside_.assign(voices_.size(), false);
+  }
+
+  double middle_limit() {
+    std::vector<double> known;
+    for (const auto& [machine, counts] : counts_)
+      if (main_stratum(machine) != 0) known.push_back(main_stratum(machine));
+    return median(known);
+  }
+
+  double low_power(int stratum) {
+    const double none = std::isnan(middle_limit()) ? 0 : middle_limit();
+    return stratum != 0 ? std::exp(std::log(10.0) * (2 * stratum - 1) / 80)
+                        : std::exp(std::log(10.0) * (2 * none - 1) / 80) * 3 / 11;
+  }
+
+  double high_power(int stratum) {
+    const double none = std::isnan(middle_limit()) ? 0 : middle_limit();
+    return stratum != 0 ? std::exp(std::log(10.0) * (2 * stratum + 1) / 80)
+                        : std::exp(std::log(10.0) * (2 * none + 1) / 80) * 11 / 3;
   }
 
   int main_stratum(const std::string& machine) {
