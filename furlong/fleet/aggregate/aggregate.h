@@ -104,8 +104,9 @@ struct RowEvidence {
   int seen_pinned = 0;                       ///< records of pinned runs, which give no gains
   std::vector<SetAside> set_aside;
   std::int64_t newest_us = 0;  ///< of what counted; 0: nothing did
-  std::string source;          ///< that all its races name; empty: they name several
-  bool publishable = true;     ///< the manifest takes the program's name
+  /// That all its races name; empty: they name several. Of a pin that holds: that it was raced with.
+  std::string source;
+  bool publishable = true;  ///< the manifest takes the program's name
   /// Of the back ends, metrics and units of one program and class: the one that the tuning takes.
   bool leads = false;
   /// The row of the tuning before, which stays for want of new evidence.

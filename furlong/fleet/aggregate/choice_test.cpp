@@ -202,6 +202,39 @@ TEST(Choice, APinnedRowLapsesWithItsProgramsText) {
   EXPECT_EQ(only_row(fleet.aggregated({.previous = previous})).choice, Choice::pinned_by_stability);
 }
 
+TEST(Choice, APinnedRowLapsesWithItsProgramsTextThoughWindowsOverlap) {
+  const auto next = [](Fleet fleet, std::initializer_list<const char*> sources,
+                       const std::optional<record::Tuning>& previous) {
+    for (const char* source : sources) {
+      fleet.source = source;
+      for (const char* machine : {"a", "b", "c"}) fleet.add(7, {.machine = machine, .gains = {{"u2", 3}}});
+    }
+    return to_tuning(fleet.aggregated({.previous = previous}));
+  };
+  // One who still runs another text, or lies about it and is set aside, does not blur the others'.
+  Fleet others;
+  others.source = "odd";
+  others.add(3, {.machine = "odd", .gains = {{"u2", 90}}, .base_rate = 900});
+  record::Tuning tuning = next(others, {"A"}, std::nullopt);
+  ASSERT_FALSE(tuning.cards.at(0).rows.at(0).race);
+  EXPECT_EQ(tuning.cards[0].rows[0].source, "A");
+  tuning = next({}, {"A", "B"}, tuning);
+  EXPECT_FALSE(tuning.cards.at(0).rows.at(0).race);
+  EXPECT_EQ(tuning.cards[0].rows[0].source, "A") << "that it was pinned with";
+  Fleet few;
+  few.source = "B";
+  few.add(2, {.machine = "a", .gains = {{"u2", 3}}});
+  EXPECT_TRUE(next(few, {}, tuning).cards.at(0).rows.at(0).race) << "nobody names A any more";
+  tuning = next({}, {"B"}, tuning);
+  EXPECT_FALSE(tuning.cards.at(0).rows.at(0).race) << "pinned anew";
+  EXPECT_EQ(tuning.cards[0].rows[0].source, "B");
+  // A pin that began in such a window has its text from the first window with one alone.
+  tuning = next({}, {"A", "B"}, std::nullopt);
+  EXPECT_FALSE(tuning.cards.at(0).rows.at(0).race);
+  EXPECT_EQ(tuning.cards[0].rows[0].source, "");
+  EXPECT_EQ(next({}, {"B"}, tuning).cards.at(0).rows.at(0).source, "B");
+}
+
 TEST(Choice, OfSeveralBackEndsTheFastestLeads) {
   Fleet fleet;
   for (const char* machine : {"a", "b", "c"}) {

@@ -94,6 +94,9 @@ class Chooser {
   void pin(const std::string& variant) {
     row_.variant = variant;
     row_.choice = Choice::pinned_by_operator;
+    if (const auto* previous = orders_.previous;
+        row_.source.empty() && previous != nullptr && !previous->race && previous->variant == variant)
+      row_.source = previous->source;
     row_.why = fmt::format("{} is pinned by the operator", variant);
     if (const VariantEvidence* evidence = find(variant); evidence != nullptr && variant != base_name)
       row_.why += fmt::format(": {}", gain_text(evidence->gain_pct));
@@ -168,6 +171,8 @@ class Chooser {
     }
     row_.variant = previous.variant;
     row_.choice = Choice::pinned_by_stability;
+    // A window that holds the text before and the one after would leave none, and the pin for ever.
+    if (!previous.source.empty()) row_.source = previous.source;
     const bool enough = pinned != nullptr && has_samples(*pinned);
     if (!enough) row_.carried = previous;
     row_.why = enough ? fmt::format("{} stays pinned: {}, and nothing speaks against it", previous.variant,

@@ -151,6 +151,7 @@ void MachineReader::end_machine() {
   number_keys(drivers_, [](const Row& row) { return row.driver; });
   number_keys(days_, [](const Row& row) { return row.day; });
   read_rows();
+  make_unique(machine_.sources);
   sort_entries();
   read_ceiling();
   into_->machines.push_back(std::move(machine_));
@@ -205,7 +206,6 @@ void MachineReader::read_rows() {
   unsorted_.clear();
   std::vector<std::uint32_t> by_stratum(strata_.names.size());
   std::uint32_t last_race = none;
-  last_source_ = none;
   for (std::uint32_t place = 0; place < order_.size(); ++place) {
     const Row& row = rows_[order_[place]];
     for (std::size_t i = row.first; i < row.first + row.count; ++i)
@@ -226,8 +226,7 @@ void MachineReader::read_rows() {
     machine_.races += row.race != last_race;
     last_race = row.race;
     ++by_stratum[strata_.of_row[place]];
-    if (row.source != last_source_) into_->sources.insert(row.source);
-    last_source_ = row.source;
+    note(machine_.sources, row.source);
     machine_.newest_us = std::max(machine_.newest_us, row.ts_us);
     if (row.winner != 0) ++into_->won[local(row.winner)];
   }

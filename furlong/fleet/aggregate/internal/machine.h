@@ -59,6 +59,7 @@ struct MachineEvidence {
   std::uint32_t fallback = 0, no_base = 0, no_power = 0, flooded = 0;  ///< records, each for its reason
   WordNumber fallback_variant = 0;                                     ///< one of them
   std::vector<WordNumber> slots, labels;                               ///< that it reported, ascending
+  std::vector<WordNumber> sources;                                     ///< of counted records, ascending
   std::vector<std::pair<Stratum, std::uint32_t>> strata;               ///< counted records, ascending
   /// The median of what it reported when one variant won; the largest over variants.
   float ceiling = absent;
@@ -73,8 +74,7 @@ struct SubjectData {
   std::vector<Slice> drivers, days;
   std::vector<std::array<std::uint32_t, 10>> exits;  ///< by variant, by Exit: counted records
   std::vector<std::uint32_t> won;                    ///< by variant
-  std::unordered_set<WordNumber> sources;            ///< of counted records
-  std::unordered_set<WordNumber> sources_seen;       ///< of all
+  std::unordered_set<WordNumber> sources_seen;       ///< of all records
   std::unordered_set<WordNumber> named;              ///< variants that pinned runs name
   std::uint64_t seen = 0, superseded = 0;
 };
