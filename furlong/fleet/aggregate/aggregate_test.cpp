@@ -51,6 +51,22 @@ TEST(Aggregate, OfOneEpochTheLatestCounts) {
   EXPECT_EQ(gain.machines, 1);
 }
 
+TEST(Aggregate, WithoutAnEpochTheLatestOfTheDayCounts) {
+  Fleet fleet;
+  for (int hour = 0; hour < 72; hour += 6) {
+    DecodedRace race = fleet.race({.gains = {{"u2", hour % 24 == 18 ? 2.F : 50.F}}});
+    race.epoch.clear();
+    race.ts_us = the_end_us - 3 * testing::day_us + hour * 3'600'000'000;
+    race.source = hour % 12 == 0 ? "a" : "b";  // of the same source the store itself keeps the latest alone
+    fleet.add("m1", race);
+  }
+  const Aggregate aggregate = fleet.aggregated();
+  const Estimate& gain = variant_of(only_row(aggregate), "u2").gain_pct;
+  EXPECT_EQ(gain.median, 2);
+  EXPECT_EQ(gain.samples, 3);
+  EXPECT_EQ(gain.races, 3);
+}
+
 TEST(Aggregate, OnlyTheWindowCounts) {
   Fleet fleet;
   fleet.add({.ts_us = the_end_us, .gains = {{"u2", 1}}});

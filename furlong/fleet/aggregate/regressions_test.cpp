@@ -145,6 +145,22 @@ TEST(Regressions, RecordsOfRacesUnderALowerLimitShowNone) {
   EXPECT_TRUE(found(fleet).regressions.empty());
 }
 
+TEST(Regressions, OfAProgramWithoutEpochsThereIsOneRaceADay) {
+  Random random(13);
+  Fleet fleet = two_windows(random, {.machines = 8, .races = 14, .change_pct = only_u4});
+  int number = 0;
+  for (auto& [machine, race] : fleet.races()) {  // two a day: fourteen before, fourteen after
+    const int day = number % 28 / 2;
+    race.ts_us = the_end_us - (14 - day) * testing::day_us + 1000 * (++number);
+    race.epoch.clear();
+  }
+  const Regressions regressions = found(fleet);
+  EXPECT_EQ(regressions.compared, 5);
+  ASSERT_EQ(regressions.regressions.size(), 1u);
+  EXPECT_EQ(regressions.regressions[0].variant, "u4");
+  EXPECT_EQ(regressions.regressions[0].change_pct.samples, 8 * 7);
+}
+
 TEST(Regressions, PureNoiseGivesNoMoreFalseAlarmsThanPromised) {
   // All intervals of a report hold together with 95%; only one side of them is an alarm. The threshold is
   // taken away, which would hide most of what this looks for.

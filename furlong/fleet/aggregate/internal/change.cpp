@@ -63,7 +63,7 @@ void ChangeReader::add(const RaceRow& row) {
   note(machine_.labels, row.label);
   note(machine_.slots, row.slot);
   if (row.pinned) return;
-  Row kept{.first = values_.size(), .epoch = row.has_epoch ? row.epoch : 0};
+  Row kept{.first = values_.size(), .epoch = epoch_or_day(row)};
   kept.slot = row.slot;
   kept.driver = row.driver;
   kept.stratum = stratum_of(row.power_limit_w);

@@ -102,7 +102,7 @@ void MachineReader::add(const RaceRow& row) {
 }
 
 void MachineReader::take_values(const RaceRow& row) {
-  Row kept{.first = values_.size(), .epoch = row.has_epoch ? row.epoch : 0, .ts_us = row.ts_us};
+  Row kept{.first = values_.size(), .epoch = epoch_or_day(row), .ts_us = row.ts_us};
   kept.slot = row.slot;
   kept.driver = row.driver;
   kept.source = row.source;

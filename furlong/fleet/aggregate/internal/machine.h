@@ -29,6 +29,11 @@ std::string stratum_name(Stratum stratum);
 void note(std::vector<std::uint32_t>& numbers, std::uint32_t number);
 void make_unique(std::vector<std::uint32_t>& numbers);
 
+/// Which race of its slot a record is of: its epoch, or the UTC day of `ts_us` where it has none.
+inline std::uint64_t epoch_or_day(const RaceRow& row) {
+  return row.has_epoch ? row.epoch : static_cast<std::uint64_t>(std::int64_t{utc_day(row.ts_us)});
+}
+
 /// Timed, whatever came of it. A variant that failed has no say, even if it was timed before.
 bool was_timed(Exit exit);
 

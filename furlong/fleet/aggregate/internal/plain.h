@@ -142,7 +142,8 @@ inline Result<std::map<Subject, Races>> read(Store& store, Window window) {
       all[subject.subject].slots[words[row.slot]].insert(machines[row.machine]);
       if (row.pinned) return true;
       Race race{.machine = machines[row.machine], .slot = words[row.slot]};
-      race.epoch = row.has_epoch ? std::to_string(row.epoch) : "none";
+      race.epoch = row.has_epoch ? std::to_string(row.epoch)
+                                 : "day " + std::to_string(std::floor(double(row.ts_us) / 86400e6));
       race.winner = words[row.winner];
       race.ts = row.ts_us;
       race.id = row.id;
