@@ -168,7 +168,7 @@ struct Regression {
   std::string driver_before;  ///< the commonest before; the same: it is not the driver
   std::string variant;
   double before = 0, after = 0;  ///< median rates
-  /// Per machine, of its own medians; its interval lies below -threshold_pct. All intervals of a report hold
+  /// Per machine, of its own medians; its interval lies below -threshold_pct. All intervals of a card hold
   /// together with 95%.
   Estimate change_pct;
   bool all_variants = false;  ///< base got slower as much: the card, not the variant

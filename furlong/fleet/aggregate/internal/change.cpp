@@ -50,6 +50,14 @@ void add_up(const std::map<Stratum, Pair>& strata, Change& change) {
   change.pct = 100 * std::expm1(log_ratio);
 }
 
+/// One race says nothing of the scatter under its cap: it must not take the interval from those of another.
+void leave_out_strays(std::map<Stratum, Pair>& strata) {
+  const auto stray = [](const auto& each) {
+    return std::min(each.second.before.rates.size(), each.second.after.rates.size()) < 2;
+  };
+  if (!std::ranges::all_of(strata, stray)) std::erase_if(strata, stray);
+}
+
 }  // namespace
 
 void ChangeReader::add(const RaceRow& row) {
@@ -140,6 +148,7 @@ void ChangeReader::compare(std::vector<Timed>::iterator begin, std::vector<Timed
       if (before.contains(last->stratum)) strata[last->stratum].after.add(last->rate);
     if (strata.empty()) continue;
     for (auto& [stratum, pair] : strata) pair.before = before.at(stratum);
+    leave_out_strays(strata);
     Change change{.machine = static_cast<std::uint32_t>(into_.machines.machines.size())};
     change.variant = first->variant;
     change.driver = first->driver;
