@@ -114,7 +114,9 @@ struct RowEvidence {
 };
 
 struct CardEvidence {
-  std::string key;  ///< label, or LABEL@hash where two kinds of silicon have it
+  /// Label; LABEL@hash (LABEL@unknown without one) where another kind of silicon has it on more machines, or
+  /// none on more than half.
+  std::string key;
   record::Silicon silicon;
   std::string label;                 ///< the commonest; first by name among equals
   std::vector<std::string> aliases;  ///< the others

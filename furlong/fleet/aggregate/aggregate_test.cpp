@@ -458,7 +458,7 @@ TEST(Aggregate, LabelsKeysAndAliases) {
   // Another silicon under the same label.
   fleet.label = "NVIDIA_GeForce_RTX_5090";
   fleet.subject.silicon = "00000000000000bb";
-  fleet.add(3, {.machine = "d", .gains = {{"u2", 1}}});
+  for (const char* machine : {"d", "e"}) fleet.add(3, {.machine = machine, .gains = {{"u2", 1}}});
   aggregate = fleet.aggregated();
   ASSERT_EQ(aggregate.cards.size(), 2u);
   EXPECT_EQ(aggregate.cards[0].key, "NVIDIA_GeForce_RTX_5090@00000000000000aa");
@@ -473,6 +473,42 @@ TEST(Aggregate, LabelsKeysAndAliases) {
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code(), Code::invalid);
   EXPECT_THAT(none.error().text(), HasSubstr("GeForce_RTX_5090"));
+}
+
+TEST(Aggregate, AMadeUpSiliconRenamesNoCard) {
+  for (const char* silicon : {"label:Card", "00000000000000ff", "0000000000000001"}) {
+    SCOPED_TRACE(silicon);
+    Fleet fleet;
+    for (const char* machine : {"a", "b", "c"}) fleet.add(3, {.machine = machine, .gains = {{"u2", 1}}});
+    fleet.subject.silicon = silicon;
+    for (const char* machine : {"a", "liar"}) fleet.add(90, {.machine = machine, .gains = {{"u9", 1}}});
+    const Aggregate aggregate = fleet.aggregated();
+    ASSERT_EQ(aggregate.cards.size(), 2u);
+    const auto card = find_card(aggregate.cards, "Card");
+    ASSERT_TRUE(card) << card.error().text();
+    EXPECT_EQ(card->silicon.hash, "00000000000000aa");
+    EXPECT_EQ(card->key, "Card");
+    const std::string other = silicon[0] == 'l' ? "Card@unknown" : std::string("Card@") + silicon;
+    ASSERT_TRUE(find_card(aggregate.cards, other));
+    // A machine that tells no silicon gets the row of the many.
+    const auto match = record::find_tuning(to_tuning(aggregate), {.silicon = {}, .label = "Card"});
+    ASSERT_NE(match.row, nullptr);
+    EXPECT_EQ(match.row->variant, "u2");
+  }
+}
+
+TEST(Aggregate, CardsWithoutSiliconAreFoundByALabelThatNoneHolds) {
+  Fleet fleet;
+  fleet.add(3, {.machine = "a", .gains = {{"u2", 1}}});
+  fleet.subject.silicon = "label:Card";
+  fleet.add(3, {.machine = "b", .gains = {{"u9", 1}}});
+  const Aggregate aggregate = fleet.aggregated();
+  ASSERT_EQ(aggregate.cards.size(), 2u);
+  EXPECT_EQ(aggregate.cards[0].key, "Card@00000000000000aa");
+  EXPECT_EQ(aggregate.cards[1].key, "Card@unknown");
+  const auto match = record::find_tuning(to_tuning(aggregate), {.silicon = {}, .label = "Card"});
+  ASSERT_NE(match.row, nullptr);
+  EXPECT_EQ(match.row->variant, "u9");
 }
 
 TEST(Aggregate, CardsWithoutSiliconAreCalledByTheirLabel) {
