@@ -58,7 +58,7 @@ struct Estimate {
 };
 
 struct Stratum {
-  std::string name;  ///< "100%" of the card's default power limit, to the nearest ten; "unknown"
+  std::string name;  ///< by the card's power limit: "400 W"; "unknown"
   Estimate gain;     ///< percent
 };
 
@@ -104,8 +104,9 @@ struct RowEvidence {
   int seen_pinned = 0;                       ///< records of pinned runs, which give no gains
   std::vector<SetAside> set_aside;
   std::int64_t newest_us = 0;  ///< of what counted; 0: nothing did
-  std::string source;          ///< that all its races name; empty: they name several
-  bool publishable = true;     ///< the manifest takes the program's name
+  /// That all its races name; empty: they name several. Of a pin that holds: that it was raced with.
+  std::string source;
+  bool publishable = true;  ///< the manifest takes the program's name
   /// Of the back ends, metrics and units of one program and class: the one that the tuning takes.
   bool leads = false;
   /// The row of the tuning before, which stays for want of new evidence.
@@ -113,7 +114,9 @@ struct RowEvidence {
 };
 
 struct CardEvidence {
-  std::string key;  ///< label, or LABEL@hash where two kinds of silicon have it
+  /// Label; LABEL@hash (LABEL@unknown without one) where another kind of silicon has it on more machines, or
+  /// none on more than half.
+  std::string key;
   record::Silicon silicon;
   std::string label;                 ///< the commonest; first by name among equals
   std::vector<std::string> aliases;  ///< the others
@@ -167,7 +170,7 @@ struct Regression {
   std::string driver_before;  ///< the commonest before; the same: it is not the driver
   std::string variant;
   double before = 0, after = 0;  ///< median rates
-  /// Per machine, of its own medians; its interval lies below -threshold_pct. All intervals of a report hold
+  /// Per machine, of its own medians; its interval lies below -threshold_pct. All intervals of a card hold
   /// together with 95%.
   Estimate change_pct;
   bool all_variants = false;  ///< base got slower as much: the card, not the variant

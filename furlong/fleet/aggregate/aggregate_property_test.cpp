@@ -31,7 +31,7 @@ DecodedRace random_race(Random& random, Fleet& fleet, const std::string& machine
   spec.ts_us = the_end_us - 1 - static_cast<std::int64_t>(random.below(9 * 86400)) * 1'000'000 -
                static_cast<std::int64_t>(random.below(1000));
   const double power = 60 + 10 * static_cast<double>(random.below(5));
-  if (random.below(6) != 0) spec.power_pct = scattered(random, power, 1);
+  if (random.below(6) != 0) spec.power_limit_w = scattered(random, power, 1);
   spec.base_rate = scattered(random, odd ? 180 : 60 + 0.4 * power, 1);
   if (random.below(3) != 0) spec.ceiling = odd ? 1e6F : 125;
   const char* const names[] = {"u2", "u4", "u8", "ldg", "w4"};
@@ -175,7 +175,7 @@ void add_honest(Random& random, Fleet& fleet, const Truth& truth, const std::str
   const std::uint64_t slots = 1 + random.below(3);
   for (std::uint64_t i = 0; i < 3 + random.below(6); ++i) {
     testing::RaceSpec spec{.machine = machine, .slot = fmt::format("slot-{}-{}", machine, i % slots)};
-    spec.power_pct = static_cast<float>(power);
+    spec.power_limit_w = static_cast<float>(power);
     spec.base_rate = scattered(random, 100 * (0.4 + 0.6 * power / 100), 0.8);
     if (random.below(2) == 0) spec.ceiling = 300;
     for (const auto& [name, gain] : truth.gains) spec.gains[name] = scattered(random, gain, 0.1);
@@ -198,7 +198,7 @@ void add_liar(Random& random, Fleet& fleet, const Truth& truth, const std::strin
     testing::RaceSpec spec{.machine = machine};
     if (steal)  // one victim's, or everybody's
       spec.slot = fmt::format("slot-h{:02}-{}", shared.below(2) == 0 ? victim : i, random.below(2));
-    spec.power_pct = same_cap ? static_cast<float>(cap) : static_cast<float>(random.below(120));
+    spec.power_limit_w = same_cap ? static_cast<float>(cap) : static_cast<float>(random.below(120));
     spec.base_rate = one_base ? static_cast<float>(base) : scattered(random, 100, 30);
     spec.ceiling = low_ceiling ? 1 : 1e9F;
     for (const auto& [name, gain] : truth.gains)
@@ -245,6 +245,40 @@ TEST(AggregateProperty, APoisonedMinorityDoesNotChangeTheWinner) {
     if (HasFailure()) return;
   }
   EXPECT_GT(pinned, 150);
+}
+
+TEST(AggregateProperty, ABackEndOfAMinorityDoesNotTakeTheRow) {
+  int without_majority = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed, "back ends");
+    const Truth truth = random_truth(random);
+    Fleet fleet;
+    std::map<std::string, std::uint64_t> machines;
+    const std::uint64_t honest = 2 + random.below(8);
+    for (std::uint64_t i = 0; i < honest; ++i) {
+      const std::uint64_t has = random.below(3);
+      for (const char* backend : {"cuda", "opencl"}) {
+        if (has == (backend == std::string_view("cuda") ? 0u : 1u)) continue;
+        fleet.subject.backend = backend;
+        ++machines[backend];
+        add_honest(random, fleet, truth, fmt::format("h{:02}", i));
+      }
+    }
+    // Fewer than the machines of the honest ones' commonest back end, with one of their own.
+    const std::uint64_t most = std::max(machines["cuda"], machines["opencl"]);
+    fleet.subject.backend = "x";
+    const std::uint64_t liars = random.below(most), plan = random.next();
+    for (std::uint64_t i = 0; i < liars; ++i) add_liar(random, fleet, truth, fmt::format("z{:02}", i), plan);
+    without_majority += 2 * most <= honest + liars;
+    const record::Tuning tuning = to_tuning(fleet.aggregated());
+    ASSERT_EQ(tuning.cards.size(), 1u);
+    ASSERT_EQ(tuning.cards[0].rows.size(), 1u);
+    EXPECT_NE(tuning.cards[0].rows[0].backend, "x");
+    EXPECT_EQ(tuning.cards[0].rows[0].variant, truth.best);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(without_majority, 30);
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <set>
+
 #include "furlong/fleet/aggregate/internal/machine.h"
 #include "furlong/fleet/aggregate/internal/testing.h"
 #include "furlong/fleet/manifest/documents.h"
@@ -46,6 +49,22 @@ TEST(Aggregate, OfOneEpochTheLatestCounts) {
   EXPECT_EQ(gain.samples, 3);
   EXPECT_EQ(gain.races, 2);  // the eighth epoch on two cards of one machine is one race
   EXPECT_EQ(gain.machines, 1);
+}
+
+TEST(Aggregate, WithoutAnEpochTheLatestOfTheDayCounts) {
+  Fleet fleet;
+  for (int hour = 0; hour < 72; hour += 6) {
+    DecodedRace race = fleet.race({.gains = {{"u2", hour % 24 == 18 ? 2.F : 50.F}}});
+    race.epoch.clear();
+    race.ts_us = the_end_us - 3 * testing::day_us + hour * 3'600'000'000;
+    race.source = hour % 12 == 0 ? "a" : "b";  // of the same source the store itself keeps the latest alone
+    fleet.add("m1", race);
+  }
+  const Aggregate aggregate = fleet.aggregated();
+  const Estimate& gain = variant_of(only_row(aggregate), "u2").gain_pct;
+  EXPECT_EQ(gain.median, 2);
+  EXPECT_EQ(gain.samples, 3);
+  EXPECT_EQ(gain.races, 3);
 }
 
 TEST(Aggregate, OnlyTheWindowCounts) {
@@ -181,7 +200,7 @@ TEST(Aggregate, PowerCapsAreWeighedAsTheCardsMachinesAreSpread) {
     // u2 gains under a cap and loses without; only one of those without has raced it.
     std::map<std::string, float> gains{{"u4", capped ? 4.F : 1.F}};
     if (capped || i == 9) gains["u2"] = capped ? 5.F : -2.F;
-    fleet.add(4, {.machine = machine, .gains = gains, .power_pct = capped ? 71.F : 98.F});
+    fleet.add(4, {.machine = machine, .gains = gains, .power_limit_w = capped ? 71.F : 98.F});
   }
   const Aggregate aggregate = fleet.aggregated();
   const RowEvidence& row = only_row(aggregate);
@@ -189,21 +208,96 @@ TEST(Aggregate, PowerCapsAreWeighedAsTheCardsMachinesAreSpread) {
   EXPECT_EQ(u2.gain_pct.median, 1.5);  // and not 5, the plain median
   EXPECT_EQ(u2.gain_pct.machines, 6);
   ASSERT_EQ(u2.strata.size(), 2u);
-  EXPECT_EQ(u2.strata[0].name, "100%");
+  EXPECT_EQ(u2.strata[0].name, "100 W");
   EXPECT_EQ(u2.strata[0].gain.median, -2);
-  EXPECT_EQ(u2.strata[1].name, "70%");
+  EXPECT_EQ(u2.strata[1].name, "71 W");
   EXPECT_EQ(u2.strata[1].gain.machines, 5);
   EXPECT_EQ(row.variant, "u4");
 }
 
-TEST(Aggregate, StrataAreTensOfPercent) {
+TEST(Aggregate, StrataAreStepsOfWatts) {
   using internal::stratum_name;
   using internal::stratum_of;
-  EXPECT_EQ(stratum_name(stratum_of(99.6F)), "100%");
-  EXPECT_EQ(stratum_name(stratum_of(74.9F)), "70%");
-  EXPECT_EQ(stratum_name(stratum_of(75)), "80%");
-  for (const float none : {absent, -5.F, 0.F, 4.F, 1e30F, INFINITY})
+  const std::pair<float, std::string_view> steps[] = {
+      {400, "400 W"}, {399.6F, "400 W"}, {575, "560 W"}, {600, "600 W"},        {75, "75 W"},
+      {70, "71 W"},   {15, "15 W"},      {2, "2 W"},     {100'000, "100000 W"}, {1000, "1000 W"}};
+  for (const auto& [watts, name] : steps) EXPECT_EQ(stratum_name(stratum_of(watts)), name) << watts;
+  for (const float none : {absent, -5.F, 0.F, 1.F, 1e30F, INFINITY})
     EXPECT_EQ(stratum_name(stratum_of(none)), "unknown");
+  // The rounded names are within a percent or so of the steps, and no two steps share one.
+  std::set<std::string> names;
+  for (int step = 12; step <= 200; ++step) {
+    const std::string name = stratum_name(static_cast<internal::Stratum>(step));
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_NEAR(std::stod(name), std::pow(10, step / 40.0), 0.015 * std::stod(name)) << step;
+  }
+}
+
+/// As a race leaves it (furlong/race/report_data.cpp): the limit, and nothing about the default one.
+record::RaceRecord plain_record(int number, const std::string& card_of, double base_rate) {
+  record::RaceRecord record;
+  record.id = fmt::format("01956a3c-8f00-7abc-8def-{:012x}", number);
+  record.ts = fmt::format("2026-02-27T12:{:02}:{:02}Z", number / 60 % 60, number % 60);
+  record.machine = card_of;
+  record.slot = "slot-" + card_of;
+  record.source = "src";
+  record.card = "Card";
+  record.silicon.hash = "00000000000000aa";
+  record.backend = "cuda";
+  record.program = "lottery";
+  record.unit = "MH/s";
+  record.agent = "0.1.0";
+  record.epoch = fmt::format("{:016x}", number + 1);
+  record.winner = "u2";
+  record.verdict = record::Verdict::winner;
+  record.base_rate = base_rate;
+  record.rate = 1.03 * base_rate;
+  record.gain_pct = 3;
+  record.variants = {{.name = "base", .rate = base_rate}, {.name = "u2", .rate = 1.03 * base_rate}};
+  return record;
+}
+
+void add_record(Fleet& fleet, const std::string& machine, const record::RaceRecord& record) {
+  const auto race = decode(record);
+  ASSERT_TRUE(race) << race.error().text();
+  fleet.add(machine, *race);
+}
+
+TEST(Aggregate, RecordsOfRacesLieUnderTheirPowerLimit) {
+  Fleet fleet;
+  int number = 0;
+  for (const char* machine : {"a", "b", "c", "d", "capped", "old"})
+    for (int i = 0; i < 3; ++i) {
+      const std::string name = machine;
+      record::RaceRecord record = plain_record(++number, name, name == "capped" ? 70 : 100);
+      record.power_w = 280;
+      if (name != "old") record.power_limit_w = name == "capped" ? 300 : 450;
+      add_record(fleet, name, record);
+    }
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_TRUE(row.set_aside.empty()) << row.set_aside[0].why;
+  EXPECT_EQ(row.machines, 6);
+  std::vector<std::string> names;
+  for (const Stratum& stratum : variant_of(row, "u2").strata) names.push_back(stratum.name);
+  EXPECT_THAT(names, ElementsAre("450 W", "300 W", "unknown"));
+}
+
+TEST(Aggregate, RecordsOfCardsThatTellNoLimitAreOfOneUnknownCap) {
+  Fleet fleet;
+  int number = 0;
+  for (const char* machine : {"a", "b", "c", "d"})
+    for (int i = 0; i < 3; ++i) {
+      record::RaceRecord record = plain_record(++number, machine, 100);
+      record.power_pct = 20 * i + 40;  // a draw, whoever won: no cap
+      add_record(fleet, machine, record);
+    }
+  for (int i = 0; i < 3; ++i) add_record(fleet, "odd", plain_record(++number, "odd", 150));
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  EXPECT_THAT(reasons(row), ElementsAre("odd base-disagrees"));
+  ASSERT_EQ(variant_of(row, "u2").strata.size(), 1u);
+  EXPECT_EQ(variant_of(row, "u2").strata[0].name, "unknown");
 }
 
 TEST(Aggregate, AVariantThatFewHaveRacedDoesNotSpeakForTheCard) {
@@ -272,10 +366,10 @@ TEST(Aggregate, PowerExplainsADifferenceOfBases) {
     fleet.add(3, {.machine = fmt::format("m{}", i),
                   .gains = {{"u2", 3}},
                   .base_rate = i < 6 ? 100.F : 65.F,
-                  .power_pct = i < 6 ? 100.F : 60.F});
+                  .power_limit_w = i < 6 ? 100.F : 60.F});
   EXPECT_TRUE(only_row(fleet.aggregated()).set_aside.empty());
   // More rate with less power: nothing explains that.
-  fleet.add(3, {.machine = "odd", .gains = {{"u2", 3}}, .base_rate = 130, .power_pct = 60});
+  fleet.add(3, {.machine = "odd", .gains = {{"u2", 3}}, .base_rate = 130, .power_limit_w = 60});
   EXPECT_THAT(reasons(only_row(fleet.aggregated())), ElementsAre("odd base-disagrees"));
 }
 
@@ -286,19 +380,24 @@ TEST(Aggregate, AWrongBaseUnderALowCapIsFoundByItsPeersThereAndItsGains) {
     fleet.add(3, {.machine = fmt::format("m{:02}", i),
                   .gains = {{"u2", 3}, {"u4", capped ? 14.F : -2.F}, {"u8", -6}},
                   .base_rate = capped ? 75.F : 100.F,
-                  .power_pct = capped ? 50.F : 100.F});
+                  .power_limit_w = capped ? 50.F : 100.F});
   }
-  fleet.add(
-      3, {.machine = "odd", .gains = {{"u2", 44}, {"u4", 60}, {"u8", 32}}, .base_rate = 54, .power_pct = 50});
+  fleet.add(3, {.machine = "odd",
+                .gains = {{"u2", 44}, {"u4", 60}, {"u8", 32}},
+                .base_rate = 54,
+                .power_limit_w = 50});
   // A slower card alone is only slow: its gains are as others'.
-  fleet.add(
-      3, {.machine = "slow", .gains = {{"u2", 3}, {"u4", 14}, {"u8", -6}}, .base_rate = 59, .power_pct = 50});
+  fleet.add(3, {.machine = "slow",
+                .gains = {{"u2", 3}, {"u4", 14}, {"u8", -6}},
+                .base_rate = 59,
+                .power_limit_w = 50});
   const Aggregate aggregate = fleet.aggregated();
   const RowEvidence& row = only_row(aggregate);
   EXPECT_THAT(reasons(row), ElementsAre("odd base-disagrees"));
-  EXPECT_THAT(row.set_aside[0].why,
-              HasSubstr("base 54 MH/s at 50% power, its peers there 75 MH/s: 3 of 5 voices under this cap "
-                        "contradict it, and its gains are +40% off"));
+  EXPECT_THAT(
+      row.set_aside[0].why,
+      HasSubstr("base 54 MH/s at 50 W of power, its peers there 75 MH/s: 3 of 5 voices under this cap "
+                "contradict it, and its gains are +40% off"));
 }
 
 TEST(Aggregate, NamesThatAManifestWouldRefuseAreSetAside) {
@@ -359,7 +458,7 @@ TEST(Aggregate, LabelsKeysAndAliases) {
   // Another silicon under the same label.
   fleet.label = "NVIDIA_GeForce_RTX_5090";
   fleet.subject.silicon = "00000000000000bb";
-  fleet.add(3, {.machine = "d", .gains = {{"u2", 1}}});
+  for (const char* machine : {"d", "e"}) fleet.add(3, {.machine = machine, .gains = {{"u2", 1}}});
   aggregate = fleet.aggregated();
   ASSERT_EQ(aggregate.cards.size(), 2u);
   EXPECT_EQ(aggregate.cards[0].key, "NVIDIA_GeForce_RTX_5090@00000000000000aa");
@@ -374,6 +473,42 @@ TEST(Aggregate, LabelsKeysAndAliases) {
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code(), Code::invalid);
   EXPECT_THAT(none.error().text(), HasSubstr("GeForce_RTX_5090"));
+}
+
+TEST(Aggregate, AMadeUpSiliconRenamesNoCard) {
+  for (const char* silicon : {"label:Card", "00000000000000ff", "0000000000000001"}) {
+    SCOPED_TRACE(silicon);
+    Fleet fleet;
+    for (const char* machine : {"a", "b", "c"}) fleet.add(3, {.machine = machine, .gains = {{"u2", 1}}});
+    fleet.subject.silicon = silicon;
+    for (const char* machine : {"a", "liar"}) fleet.add(90, {.machine = machine, .gains = {{"u9", 1}}});
+    const Aggregate aggregate = fleet.aggregated();
+    ASSERT_EQ(aggregate.cards.size(), 2u);
+    const auto card = find_card(aggregate.cards, "Card");
+    ASSERT_TRUE(card) << card.error().text();
+    EXPECT_EQ(card->silicon.hash, "00000000000000aa");
+    EXPECT_EQ(card->key, "Card");
+    const std::string other = silicon[0] == 'l' ? "Card@unknown" : std::string("Card@") + silicon;
+    ASSERT_TRUE(find_card(aggregate.cards, other));
+    // A machine that tells no silicon gets the row of the many.
+    const auto match = record::find_tuning(to_tuning(aggregate), {.silicon = {}, .label = "Card"});
+    ASSERT_NE(match.row, nullptr);
+    EXPECT_EQ(match.row->variant, "u2");
+  }
+}
+
+TEST(Aggregate, CardsWithoutSiliconAreFoundByALabelThatNoneHolds) {
+  Fleet fleet;
+  fleet.add(3, {.machine = "a", .gains = {{"u2", 1}}});
+  fleet.subject.silicon = "label:Card";
+  fleet.add(3, {.machine = "b", .gains = {{"u9", 1}}});
+  const Aggregate aggregate = fleet.aggregated();
+  ASSERT_EQ(aggregate.cards.size(), 2u);
+  EXPECT_EQ(aggregate.cards[0].key, "Card@00000000000000aa");
+  EXPECT_EQ(aggregate.cards[1].key, "Card@unknown");
+  const auto match = record::find_tuning(to_tuning(aggregate), {.silicon = {}, .label = "Card"});
+  ASSERT_NE(match.row, nullptr);
+  EXPECT_EQ(match.row->variant, "u9");
 }
 
 TEST(Aggregate, CardsWithoutSiliconAreCalledByTheirLabel) {

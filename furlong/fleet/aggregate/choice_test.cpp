@@ -41,6 +41,19 @@ record::Tuning pinned_to(const std::string& variant) {
   return tuning;
 }
 
+/// The back end that the tuning takes, where `before` was taken the last time; empty: there was none.
+std::string leading(const Fleet& fleet, const std::string& before) {
+  AggregateOptions options;
+  if (!before.empty()) {
+    options.previous = pinned_to("u2");
+    options.previous->cards[0].rows[0].backend = before;
+    options.previous->cards[0].rows[0].race = true;
+  }
+  const record::Tuning tuning = to_tuning(fleet.aggregated(options));
+  if (tuning.cards.size() != 1 || tuning.cards[0].rows.size() != 1) return "several rows";
+  return tuning.cards[0].rows[0].backend;
+}
+
 TEST(Choice, TheBestMedianWithEnoughSamplesWins) {
   Fleet fleet;
   fleet.add(3, {.gains = {{"u2", 2}, {"u4", 1.5}, {"u8", -4}, {"slow", 0.5}}});
@@ -189,6 +202,39 @@ TEST(Choice, APinnedRowLapsesWithItsProgramsText) {
   EXPECT_EQ(only_row(fleet.aggregated({.previous = previous})).choice, Choice::pinned_by_stability);
 }
 
+TEST(Choice, APinnedRowLapsesWithItsProgramsTextThoughWindowsOverlap) {
+  const auto next = [](Fleet fleet, std::initializer_list<const char*> sources,
+                       const std::optional<record::Tuning>& previous) {
+    for (const char* source : sources) {
+      fleet.source = source;
+      for (const char* machine : {"a", "b", "c"}) fleet.add(7, {.machine = machine, .gains = {{"u2", 3}}});
+    }
+    return to_tuning(fleet.aggregated({.previous = previous}));
+  };
+  // One who still runs another text, or lies about it and is set aside, does not blur the others'.
+  Fleet others;
+  others.source = "odd";
+  others.add(3, {.machine = "odd", .gains = {{"u2", 90}}, .base_rate = 900});
+  record::Tuning tuning = next(others, {"A"}, std::nullopt);
+  ASSERT_FALSE(tuning.cards.at(0).rows.at(0).race);
+  EXPECT_EQ(tuning.cards[0].rows[0].source, "A");
+  tuning = next({}, {"A", "B"}, tuning);
+  EXPECT_FALSE(tuning.cards.at(0).rows.at(0).race);
+  EXPECT_EQ(tuning.cards[0].rows[0].source, "A") << "that it was pinned with";
+  Fleet few;
+  few.source = "B";
+  few.add(2, {.machine = "a", .gains = {{"u2", 3}}});
+  EXPECT_TRUE(next(few, {}, tuning).cards.at(0).rows.at(0).race) << "nobody names A any more";
+  tuning = next({}, {"B"}, tuning);
+  EXPECT_FALSE(tuning.cards.at(0).rows.at(0).race) << "pinned anew";
+  EXPECT_EQ(tuning.cards[0].rows[0].source, "B");
+  // A pin that began in such a window has its text from the first window with one alone.
+  tuning = next({}, {"A", "B"}, std::nullopt);
+  EXPECT_FALSE(tuning.cards.at(0).rows.at(0).race);
+  EXPECT_EQ(tuning.cards[0].rows[0].source, "");
+  EXPECT_EQ(next({}, {"B"}, tuning).cards.at(0).rows.at(0).source, "B");
+}
+
 TEST(Choice, OfSeveralBackEndsTheFastestLeads) {
   Fleet fleet;
   for (const char* machine : {"a", "b", "c"}) {
@@ -204,11 +250,47 @@ TEST(Choice, OfSeveralBackEndsTheFastestLeads) {
   ASSERT_EQ(tuning.cards.at(0).rows.size(), 1u);
   EXPECT_EQ(tuning.cards[0].rows[0].backend, "cuda");
   EXPECT_EQ(tuning.cards[0].rows[0].variant, "u2");
-  // The back end before keeps its place against one that is not clearly faster.
-  fleet.subject.backend = "opencl";
-  record::Tuning previous = pinned_to("g64");
-  previous.cards[0].rows[0].backend = "opencl";
-  EXPECT_EQ(to_tuning(fleet.aggregated({.previous = previous})).cards.at(0).rows.at(0).backend, "cuda");
+  // The back end before lost its place: the other's rates are clearly higher.
+  EXPECT_EQ(leading(fleet, "opencl"), "cuda");
+}
+
+TEST(Choice, TheBackEndBeforeStaysUntilAnotherIsClearlyFaster) {
+  // Machines differ by far more than the back ends do.
+  Fleet fleet;
+  const auto add = [&](const std::string& machine, float base_rate, float lead) {
+    fleet.subject.backend = "opencl";
+    fleet.add(3, {.machine = machine, .gains = {{"u2", 1}}, .base_rate = base_rate});
+    fleet.subject.backend = "cuda";
+    fleet.add(3, {.machine = machine, .gains = {{"u2", 1}}, .base_rate = base_rate * lead});
+  };
+  for (int i = 0; i < 8; ++i) add(fmt::format("m{}", i), 96 + static_cast<float>(i), 1.02F);
+  EXPECT_EQ(leading(fleet, ""), "cuda");
+  EXPECT_EQ(leading(fleet, "cuda"), "cuda");
+  EXPECT_EQ(leading(fleet, "opencl"), "opencl") << "the intervals overlap";
+  // One machine has no interval: a little faster is noise, much faster is not.
+  for (const auto& [lead, leads] : {std::pair(1.005F, "opencl"), {1.05F, "opencl"}, {1.3F, "cuda"}}) {
+    fleet = {};
+    add("only", 100, lead);
+    EXPECT_EQ(leading(fleet, ""), "cuda") << lead;
+    EXPECT_EQ(leading(fleet, "opencl"), leads) << lead;
+  }
+}
+
+TEST(Choice, WhereNoBackEndHasAMajorityTheOneOfMostMachinesLeads) {
+  Fleet fleet;
+  const auto add = [&](const char* backend, int machines, float base_rate) {
+    fleet.subject.backend = backend;
+    for (int i = 0; i < machines; ++i)
+      fleet.add(3,
+                {.machine = fmt::format("{}{}", backend, i), .gains = {{"u2", 1}}, .base_rate = base_rate});
+  };
+  add("cuda", 6, 100);
+  add("opencl", 5, 104);
+  add("x", 1, 1e9F);
+  EXPECT_EQ(leading(fleet, ""), "cuda");
+  EXPECT_EQ(leading(fleet, "cuda"), "cuda");
+  EXPECT_EQ(leading(fleet, "opencl"), "opencl") << "a machine more or less makes it no worse";
+  EXPECT_EQ(leading(fleet, "x"), "cuda");
 }
 
 }  // namespace

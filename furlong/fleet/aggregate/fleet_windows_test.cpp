@@ -67,7 +67,7 @@ class Simulation {
       spec.pinned = true;
     }
     const double cap = 0.5 + 0.1 * (machine / 3 % 6);
-    spec.power_pct = static_cast<float>(100 * cap - 2 * random_.uniform());
+    spec.power_limit_w = static_cast<float>(450 * cap);
     spec.base_rate = static_cast<float>(model.base_rate * (0.5 + 0.5 * cap) * (1 + 0.01 * random_.normal()));
     spec.ceiling = static_cast<float>(1.3 * model.base_rate);
     for (const auto& [name, gain] : model.gains) {

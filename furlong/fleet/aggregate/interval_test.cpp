@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "furlong/base/random.h"
 #include "furlong/stats/centre.h"
@@ -110,6 +111,63 @@ TEST(Interval, CoversTheTrueMedian) {
       EXPECT_LE(missed, 0.05 * times + 3 * std::sqrt(0.05 * 0.95 * times)) << voices << ' ' << skewed;
     }
   }
+}
+
+// Both ends promise the same: turned round, values have their interval turned round.
+TEST(Interval, IsTheSameFromBothEnds) {
+  Random random(4);
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<Said> said, mirrored;
+    for (std::uint32_t voice = 0; voice < 6 + random.below(40); ++voice) {
+      const double weight = i % 3 == 0 ? 1 : 0.2 + random.uniform();
+      said.push_back({random.normal(), weight, voice});
+      mirrored.push_back({-said.back().value, weight, voice});
+    }
+    sort_by_value(said);
+    sort_by_value(mirrored);
+    const auto one = median_interval(said, 0.05), other = median_interval(mirrored, 0.05);
+    ASSERT_TRUE(one && other);
+    ASSERT_NEAR(one->lo, -other->hi, 1e-12);
+    ASSERT_NEAR(one->hi, -other->lo, 1e-12);
+  }
+}
+
+TEST(Interval, AVoiceThatWeighsALittleLessMakesItNoNarrower) {
+  // Of seven voices, worth a little less than seven, the interval is that of six at the least: all of them.
+  std::vector<Said> said = said_by_each({1, 2, 3, 4, 5, 6, 7});
+  for (Said& lighter : said) {
+    lighter.weight = 0.9;
+    EXPECT_EQ(*median_interval(said, 0.05), (record::Interval{1, 7})) << lighter.value;
+    lighter.weight = 1;
+  }
+}
+
+// Unequal weights are an approximation, which keeps the promise at each end for weights as caps give them.
+TEST(Interval, CoversTheTrueMedianWithUnequalWeights) {
+  Random random(5);
+  const std::function<double(std::size_t)> weights[] = {
+      [](std::size_t voice) { return voice == 0 ? 0.9 : 1.0; },
+      [](std::size_t voice) { return voice % 2 == 0 ? 1.0 : 0.5; },
+      [](std::size_t voice) { return voice % 3 == 0 ? 1.8 : 1.0; },
+      [](std::size_t voice) { return 0.3 + 0.1 * static_cast<double>(voice % 13); }};
+  for (const auto& weight_of : weights)
+    for (const std::size_t voices : {7u, 8u, 10u, 13u, 26u, 60u}) {
+      constexpr int times = 4000;
+      int low = 0, high = 0;
+      for (int i = 0; i < times; ++i) {
+        std::vector<Said> said;
+        for (std::size_t voice = 0; voice < voices; ++voice)
+          said.push_back({random.normal(), weight_of(voice), static_cast<std::uint32_t>(voice)});
+        sort_by_value(said);
+        if (order_rank(static_cast<std::size_t>(worth_of(said)), 0.05) == 0) continue;  // Student's
+        const auto interval = median_interval(said, 0.05);
+        low += interval->lo > 0;
+        high += interval->hi < 0;
+      }
+      const double most = 0.025 * times + 3 * std::sqrt(0.025 * 0.975 * times);
+      EXPECT_LE(low, most) << voices << " voices, the first of weight " << weight_of(0);
+      EXPECT_LE(high, most) << voices << " voices, the first of weight " << weight_of(0);
+    }
 }
 
 }  // namespace

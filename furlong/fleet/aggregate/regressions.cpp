@@ -123,12 +123,12 @@ std::optional<record::Interval> own_interval(const Change& change, double error)
                           100 * std::expm1(change.log_change + half)};
 }
 
-/// From the lowest to the highest of what the machines say each for itself.
+/// From the lowest to the highest of what the machines say each for itself; of those that can.
 std::optional<record::Interval> hull(const Comparison& comparison, double error) {
   std::optional<record::Interval> whole;
   for (const Change* change : comparison.machines) {
     const auto own = own_interval(*change, error);
-    if (!own) return std::nullopt;
+    if (!own) continue;
     if (!whole) whole = own;
     whole = record::Interval{std::min(whole->lo, own->lo), std::max(whole->hi, own->hi)};
   }
@@ -169,11 +169,39 @@ bool base_slowed_too(const SubjectComparisons& subject, const Comparison& one, d
   return false;
 }
 
-void judge(const SubjectComparisons& subject, const std::string& key, double error,
+bool is_wanted(const Comparison& comparison, const RegressionOptions& options) {
+  return static_cast<int>(comparison.said.size()) >= options.min_machines;
+}
+
+MachineNumber number_of(const SubjectComparisons& subject, const Change& change) {
+  return subject.changes.machines.machines[change.machine].number;
+}
+
+/// The comparisons of one card, over all its programs. The chance of any false alarm among them is at most
+/// interval_error. Each machine has the same part of it, which it spreads over the comparisons that it takes
+/// part in: one that makes up thousands of programs and variants takes from its own part alone.
+class Family {
+ public:
+  void add(const SubjectComparisons& subject, const Comparison& comparison) {
+    for (const Change* change : comparison.machines) ++comparisons_of_[number_of(subject, *change)];
+  }
+
+  double error_of(const SubjectComparisons& subject, const Comparison& comparison) const {
+    double parts = 0;
+    for (const Change* change : comparison.machines)
+      parts += 1.0 / comparisons_of_.at(number_of(subject, *change));
+    return internal::interval_error * parts / static_cast<double>(comparisons_of_.size());
+  }
+
+ private:
+  std::map<MachineNumber, int> comparisons_of_;
+};
+
+void judge(const SubjectComparisons& subject, const std::string& key, const Family& family,
            const RegressionOptions& options, std::vector<Regression>& into) {
   for (const Comparison& one : subject.comparisons) {
-    if (static_cast<int>(one.said.size()) < options.min_machines) continue;
-    Estimate change = change_of(one, error);
+    if (!is_wanted(one, options)) continue;
+    Estimate change = change_of(one, family.error_of(subject, one));
     if (!change.ci || !(change.ci->hi < -options.threshold_pct)) continue;
     into.push_back({.card = key,
                     .silicon = subject.row.silicon.hash,
@@ -223,17 +251,19 @@ Result<Regressions> find_regressions(const OpenStore& open, const RegressionOpti
       open, std::move(store), subjects.size(), options.threads, [&](Store& own, std::size_t i) {
         return scan_subject(own, contents, contents.subjects[i], wanted, result, subjects[i]);
       }));
+  std::map<std::string, Family> families;  // by card
   for (const SubjectComparisons& subject : subjects)
-    result.compared +=
-        static_cast<int>(std::ranges::count_if(subject.comparisons, [&](const Comparison& one) {
-          return static_cast<int>(one.said.size()) >= options.min_machines;
-        }));
+    for (const Comparison& one : subject.comparisons) {
+      if (!is_wanted(one, options)) continue;
+      families[subject.row.row.subject.silicon].add(subject, one);
+      ++result.compared;
+    }
   const auto keys = keys_of(subjects);
-  // Bonferroni: the chance of any false alarm in the whole list is at most interval_error.
-  const double error = internal::interval_error / std::max(1, result.compared);
-  for (const SubjectComparisons& subject : subjects)
-    if (!subject.comparisons.empty())
-      judge(subject, keys.at(subject.row.row.subject.silicon), error, options, result.regressions);
+  for (const SubjectComparisons& subject : subjects) {
+    const std::string& silicon = subject.row.row.subject.silicon;
+    if (families.contains(silicon))
+      judge(subject, keys.at(silicon), families.at(silicon), options, result.regressions);
+  }
   std::ranges::sort(result.regressions, {}, [](const Regression& one) {
     return std::tuple(one.change_pct.median, one.card, one.subject, one.driver, one.variant);
   });

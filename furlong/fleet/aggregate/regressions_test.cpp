@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "furlong/base/json.h"
 #include "furlong/base/random.h"
@@ -128,8 +129,90 @@ TEST(Regressions, AMachineUnderALowerCapDidNotRegress) {
                                        return after ? -30.0 : 0.0;
                                      }});
   for (auto& [machine, race] : fleet.races())
-    race.power_pct = race.ts_us < the_end_us - 7 * testing::day_us ? 100.F : 70.F;
+    race.power_limit_w = race.ts_us < the_end_us - 7 * testing::day_us ? 100.F : 70.F;
   EXPECT_TRUE(found(fleet).regressions.empty());
+}
+
+TEST(Regressions, RecordsOfRacesUnderALowerLimitShowNone) {
+  Random random(12);
+  Fleet fleet = two_windows(random, {.machines = 8, .races = 20, .change_pct = [](auto&&, int, bool after) {
+                                       return after ? -20.0 : 0.0;
+                                     }});
+  ASSERT_EQ(found(fleet).regressions.size(), 5u);
+  for (auto& [machine, race] : fleet.races()) {  // what a record without `power_pct` decodes to
+    race.power_limit_w = race.ts_us < the_end_us - 7 * testing::day_us ? 450.F : 320.F;
+    race.power_pct = absent;
+  }
+  EXPECT_TRUE(found(fleet).regressions.empty());
+}
+
+TEST(Regressions, OfAProgramWithoutEpochsThereIsOneRaceADay) {
+  Random random(13);
+  Fleet fleet = two_windows(random, {.machines = 8, .races = 14, .change_pct = only_u4});
+  int number = 0;
+  for (auto& [machine, race] : fleet.races()) {  // two a day: fourteen before, fourteen after
+    const int day = number % 28 / 2;
+    race.ts_us = the_end_us - (14 - day) * testing::day_us + 1000 * (++number);
+    race.epoch.clear();
+  }
+  const Regressions regressions = found(fleet);
+  EXPECT_EQ(regressions.compared, 5);
+  ASSERT_EQ(regressions.regressions.size(), 1u);
+  EXPECT_EQ(regressions.regressions[0].variant, "u4");
+  EXPECT_EQ(regressions.regressions[0].change_pct.samples, 8 * 7);
+}
+
+TEST(Regressions, AStrayRaceUnderAnotherCapTakesNoInterval) {
+  for (const int machines : {1, 3}) {
+    SCOPED_TRACE(machines);
+    Random random(14);
+    Fleet fleet = two_windows(random, {.machines = machines, .races = 30, .change_pct = only_u4});
+    for (auto& [machine, race] : fleet.races()) race.power_limit_w = 450;
+    // One race in either window of the first machine, under a lower limit.
+    bool strayed[2] = {false, false};
+    for (auto& [machine, race] : fleet.races()) {
+      bool& done = strayed[race.ts_us < the_end_us - 7 * testing::day_us];
+      if (machine == "m00" && !std::exchange(done, true)) race.power_limit_w = 400;
+    }
+    // And a machine that has raced once in each window and says nothing for itself.
+    if (machines > 1)
+      for (const int day : {1, 8})
+        fleet.add({.machine = "new",
+                   .ts_us = the_end_us - day * testing::day_us,
+                   .gains = {{"u2", 0}, {"u4", day == 1 ? -6.F : 0.F}, {"ldg", 0}, {"w4", 0}},
+                   .power_limit_w = 450});
+    const Regressions regressions = found(fleet);
+    ASSERT_EQ(regressions.regressions.size(), 1u);
+    EXPECT_EQ(regressions.regressions[0].variant, "u4");
+    EXPECT_GT(regressions.regressions[0].change_pct.ci->lo, -15) << "as narrow as without them";
+  }
+}
+
+TEST(Regressions, AMachineThatMakesUpProgramsBluntsNoOthers) {
+  Random random(15);
+  Fleet fleet = two_windows(random, {.machines = 3, .races = 6, .scatter_pct = 0.6, .change_pct = only_u4});
+  const Regressions before = found(fleet);
+  ASSERT_EQ(before.regressions.size(), 1u);
+  const auto flood = [&](int programs, int variants) {
+    for (int program = 0; program < programs; ++program) {
+      fleet.subject.program = fmt::format("p{}", program);
+      for (const int day : {1, 1, 8, 8}) {
+        testing::RaceSpec spec{.machine = "liar", .ts_us = the_end_us - day * testing::day_us + program};
+        for (int i = 0; i < variants; ++i) spec.gains[fmt::format("v{}", i)] = 1;
+        fleet.add(spec);
+      }
+    }
+  };
+  flood(20, 100);
+  fleet.subject.silicon = "00000000000000bb";  // and the same of another card
+  flood(20, 100);
+  const Regressions after = found(fleet);
+  EXPECT_GT(after.compared, 4000);
+  ASSERT_EQ(after.regressions.size(), 1u);
+  EXPECT_EQ(after.regressions[0].variant, "u4");
+  // It is one of four machines: the others keep three quarters of the error, and their interval nearly.
+  const record::Interval was = *before.regressions[0].change_pct.ci, is = *after.regressions[0].change_pct.ci;
+  EXPECT_LT((is.hi - is.lo) / (was.hi - was.lo), 1.15);
 }
 
 TEST(Regressions, PureNoiseGivesNoMoreFalseAlarmsThanPromised) {

@@ -21,8 +21,9 @@ Fleet sample() {
   fleet.power_w = 200;
   fleet.subject.program_class = R"({"loads":128,"wide":0})";
   for (const char* machine : {"a", "b", "c"})
-    fleet.add(7,
-              {.machine = machine, .gains = {{"u2", 2.07F}, {"ldg", 1.5F}}, .power_pct = 99, .winner = "u2"});
+    fleet.add(
+        7,
+        {.machine = machine, .gains = {{"u2", 2.07F}, {"ldg", 1.5F}}, .power_limit_w = 450, .winner = "u2"});
   fleet.subject.program = "gemv";
   fleet.subject.program_class = "{}";
   fleet.subject.unit = "GB/s";
@@ -97,7 +98,7 @@ TEST(FleetJson, HasTheShapesOfTheHubsInterface) {
                           "won", "exits", "strata", "drivers", "days"));
   EXPECT_EQ(variant["won"], 21);
   EXPECT_EQ(variant["strata"],
-            Json::parse(R"([{"power":"100%","gain_pct":2.07,"ci":[2.07,2.07],"machines":3}])"));
+            Json::parse(R"([{"power":"450 W","gain_pct":2.07,"ci":[2.07,2.07],"machines":3}])"));
   EXPECT_EQ(variant["drivers"][0]["driver"], "580.10");
   EXPECT_EQ(variant["days"][0]["day"], "2026-02-28");
   // One machine has no interval: it is left out, as everything absent is.
@@ -115,7 +116,7 @@ TEST(FleetExplain, SaysWhyACardHasItsEntry) {
        {"Card, silicon 00000000000000aa", "window of 7 days until 2026-03-01T00:00:00Z",
         "lottery {\"loads\":128,\"wide\":0} on cuda, rates in MH/s: u2 (pinned-by-stability)",
         "u2: +2.07% (+2.07% to +2.07%) on 3 machines, 21 races; pinned, since its interval lies above 0.5%",
-        "21 races, 21 records, 3 voices, 0 pinned runs", "candidates: u2, ldg, base", "580.10", "100%",
+        "21 races, 21 records, 3 voices, 0 pinned runs", "candidates: u2, ldg, base", "580.10", "450 W",
         "2026-02-28", "same-card", "reports slot slot-a as a does"})
     EXPECT_THAT(text, HasSubstr(part));
 }

@@ -20,6 +20,12 @@ IntakeOptions intake_options(const HubOptions& options) {
   return intake;
 }
 
+/// The one that machines obey; nullptr: none.
+std::shared_ptr<const record::Tuning> tuning_of(const std::shared_ptr<const Serving>& serving) {
+  if (!serving->checked || !serving->checked->manifest || !serving->checked->manifest->tuning) return nullptr;
+  return {serving, &*serving->checked->manifest->tuning};
+}
+
 Writer::Options writer_options(const HubOptions& options) {
   Writer::Options writer;
   writer.most_places = options.most_batches;
@@ -39,8 +45,9 @@ HubCore::HubCore(const HubOptions& options, const HubSurroundings& with)
       manifest_(options.manifest, *with.files, *with.clock, with.say),
       canaries_(options.stop_key, options.regressions, with.open_store, manifest_, with.say),
       audits_(options.lattices, with.open_store, *with.clock, with.say),
-      learner_({options.aggregate, options.regressions, options.refresh_s}, with.open_store, *with.clock,
-               with.say,
+      learner_({options.aggregate, options.regressions, options.refresh_s,
+                [this] { return tuning_of(manifest_.now()); }},
+               with.open_store, *with.clock, with.say,
                [this](const Learned& learned) {
                  canaries_.look(learned);
                  audits_.refresh(learned);

@@ -118,25 +118,29 @@ Status Learner::look() {
     FURLONG_TRY(store_, open_());
   }
   FURLONG_TRY(const StoreTotals totals, store_->totals());
+  std::shared_ptr<const record::Tuning> in_force = options_.in_force ? options_.in_force() : nullptr;
   const std::int64_t now_ns = clock_.now_ns();
   {
     const std::scoped_lock lock(mutex_);
     const bool first = latest_ == nullptr;
     if (totals.change != totals_.change || (first && changed_ns_ == 0)) changed_ns_ = now_ns;
     totals_ = totals;
-    if (!first && latest_->change == totals.change) return {};
+    if (!first && latest_->change == totals.change && latest_->previous == in_force) return {};
     if (now_ns < next_ns_) return {};
     next_ns_ = now_ns + static_cast<std::int64_t>(options_.refresh_s * 1e9);
   }
-  return make(totals.change);
+  return make(totals.change, std::move(in_force));
 }
 
-Status Learner::make(std::uint64_t change) {
+Status Learner::make(std::uint64_t change, std::shared_ptr<const record::Tuning> in_force) {
   const std::int64_t begin_ns = clock_.now_ns();
-  FURLONG_TRY(const Aggregate made, aggregate(open_, options_.aggregate));
+  AggregateOptions options = options_.aggregate;
+  if (in_force != nullptr) options.previous = *in_force;
+  FURLONG_TRY(const Aggregate made, aggregate(open_, options));
   FURLONG_TRY(const Regressions slower, find_regressions(open_, options_.regressions));
   auto learned = std::make_shared<Learned>(learn(made, slower));
   learned->change = change;
+  learned->previous = std::move(in_force);
   learned->made_ns = clock_.now_ns();
   learned->seconds = static_cast<double>(learned->made_ns - begin_ns) * 1e-9;
   {

@@ -28,6 +28,7 @@ struct Learned {
   std::uint64_t races = 0;   ///< in the window
   std::int64_t updated_us = 0;
   Window window;
+  std::shared_ptr<const record::Tuning> previous;  ///< what was in force; nullptr: nothing
   struct Card {
     std::string key, label, silicon;
     std::vector<std::string> aliases;
@@ -48,6 +49,8 @@ class Learner {
     AggregateOptions aggregate;
     RegressionOptions regressions;
     double refresh_s = 10;
+    /// The tuning that machines obey at the moment: what it pins is shown as pinned. May return nullptr.
+    std::function<std::shared_ptr<const record::Tuning>()> in_force;
   };
   /// Called in each step, once there is something: what else is to be made anew, by the same thread.
   using After = std::function<void(const Learned&)>;
@@ -75,7 +78,7 @@ class Learner {
  private:
   void loop();
   Status look();
-  Status make(std::uint64_t change);
+  Status make(std::uint64_t change, std::shared_ptr<const record::Tuning> in_force);
   void note(const Status& status);
 
   const Options options_;

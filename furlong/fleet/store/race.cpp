@@ -1,6 +1,7 @@
 #include "furlong/fleet/store/race.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "furlong/base/bytes.h"
@@ -122,6 +123,11 @@ Result<RecordId> parse_record_id(std::string_view text) {
   if (bytes.size() != id.size()) return fail(Code::internal, "an id of {} bytes", bytes.size());
   std::ranges::copy(bytes, id.begin());
   return id;
+}
+
+std::int32_t utc_day(std::int64_t ts_us) {
+  const std::chrono::sys_time<std::chrono::microseconds> at{std::chrono::microseconds(ts_us)};
+  return std::chrono::floor<std::chrono::days>(at).time_since_epoch().count();
 }
 
 std::string record_id_text(const RecordId& id) {

@@ -86,6 +86,10 @@ struct DecodedRace {
   bool operator==(const DecodedRace&) const;
 };
 
+/// Days since 1970, UTC. Races without an epoch are told apart by it: of a machine, slot and day the latest
+/// counts.
+std::int32_t utc_day(std::int64_t ts_us);
+
 /// What of a record is kept decoded. `invalid` when check_complete() is not met, or a name is longer than
 /// 200 bytes or has control characters, or it has more than 4096 variants: names the key.
 Result<DecodedRace> decode(const record::RaceRecord& record);

@@ -182,10 +182,11 @@ class Store {
   // -- intake
   /// All of them in one transaction, durable when it returns. A record is a duplicate when its id is there,
   /// or when a newer one (by ts, then id) of the same (machine, slot, subject, epoch, source) is; an older
-  /// one of these is replaced. Order of arrival changes nothing. A batch is kept when a record of it is
-  /// accepted, once for the same machine, id and bytes; one without (a report, all duplicates, all refused)
-  /// leaves only the machine's counts, seen_us and what its header says. `invalid`: an unknown machine.
-  /// Whether a machine is retired is for the caller to ask.
+  /// one of these is replaced. Where there is no epoch, the UTC day of ts stands for it. Order of arrival
+  /// changes nothing. A batch is kept when a record of it is accepted, once for the same machine, id and
+  /// bytes; one without (a report, all duplicates, all refused) leaves only the machine's counts, seen_us and
+  /// what its header says. `invalid`: an unknown machine. Whether a machine is retired is for the caller to
+  /// ask.
   virtual Result<std::vector<BatchOutcome>> add(std::span<const IncomingBatch> batches) = 0;
   /// Forgets races with ts before, and batches received before that no race needs any more; returns how many
   /// races. Not the machines. In steps, so that intake goes on meanwhile: after an error some may be gone.

@@ -21,6 +21,35 @@ void name_card(ScannedCard& scanned) {
     if (label != scanned.card.label) scanned.card.aliases.push_back(label);
 }
 
+/// The machines that call it by its label.
+std::set<MachineNumber> machines_of(const ScannedCard& scanned) {
+  std::set<MachineNumber> machines;
+  for (const ScannedRow& row : scanned.rows)
+    if (const auto at = row.labels.find(scanned.card.label); at != row.labels.end())
+      machines.insert(at->second.begin(), at->second.end());
+  return machines;
+}
+
+/// The kinds of silicon of one label.
+class Owners {
+ public:
+  void add(const std::string& silicon, std::set<MachineNumber> machines) {
+    all_.insert(machines.begin(), machines.end());
+    machines_[silicon] = machines.size();
+  }
+  /// Whose key the bare label is: the only one, or that of more than half of the machines, so that a record
+  /// with a made-up silicon renames no card. Empty: nobody's.
+  std::string holder() const {
+    for (const auto& [silicon, machines] : machines_)
+      if (machines_.size() == 1 || 2 * machines > all_.size()) return silicon;
+    return {};
+  }
+
+ private:
+  std::map<std::string, std::size_t> machines_;
+  std::set<MachineNumber> all_;
+};
+
 }  // namespace
 
 std::vector<ScannedCard> make_cards(std::vector<ScannedRow> rows) {
@@ -31,18 +60,21 @@ std::vector<ScannedCard> make_cards(std::vector<ScannedRow> rows) {
     if (card.rows.empty()) card.card.silicon = row.silicon;
     card.rows.push_back(std::move(row));
   }
-  std::map<std::string, int> owners;
+  std::map<std::string, Owners> owners;
   for (auto& [silicon, card] : by_silicon) {
     name_card(card);
-    ++owners[card.card.label];
+    owners[card.card.label].add(silicon, machines_of(card));
   }
   std::vector<ScannedCard> cards;
   for (auto& [silicon, card] : by_silicon) {
+    const Owners& of_label = owners[card.card.label];
+    const std::string& hash = card.card.silicon.hash;
     card.card.key = card.card.label;
-    if (owners[card.card.label] > 1 && !card.card.silicon.hash.empty())
-      card.card.key += "@" + card.card.silicon.hash;
+    if (of_label.holder() != silicon) card.card.key += "@" + (hash.empty() ? "unknown" : hash);
     // What is another card's own name would lead to two.
     std::erase_if(card.card.aliases, [&](const std::string& alias) { return owners.contains(alias); });
+    // Machines that tell no silicon find this card by the label, where no other has it.
+    if (hash.empty() && of_label.holder().empty()) card.card.aliases.push_back(card.card.label);
     cards.push_back(std::move(card));
   }
   std::ranges::sort(cards, {}, [](const ScannedCard& card) {

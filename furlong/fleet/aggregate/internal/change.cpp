@@ -50,6 +50,14 @@ void add_up(const std::map<Stratum, Pair>& strata, Change& change) {
   change.pct = 100 * std::expm1(log_ratio);
 }
 
+/// One race says nothing of the scatter under its cap: it must not take the interval from those of another.
+void leave_out_strays(std::map<Stratum, Pair>& strata) {
+  const auto stray = [](const auto& each) {
+    return std::min(each.second.before.rates.size(), each.second.after.rates.size()) < 2;
+  };
+  if (!std::ranges::all_of(strata, stray)) std::erase_if(strata, stray);
+}
+
 }  // namespace
 
 void ChangeReader::add(const RaceRow& row) {
@@ -63,10 +71,10 @@ void ChangeReader::add(const RaceRow& row) {
   note(machine_.labels, row.label);
   note(machine_.slots, row.slot);
   if (row.pinned) return;
-  Row kept{.first = values_.size(), .epoch = row.has_epoch ? row.epoch : 0};
+  Row kept{.first = values_.size(), .epoch = epoch_or_day(row)};
   kept.slot = row.slot;
   kept.driver = row.driver;
-  kept.stratum = stratum_of(row.power_pct);
+  kept.stratum = stratum_of(row.power_limit_w);
   kept.has_epoch = row.has_epoch;
   kept.after = row.ts_us >= split_us_;
   for (const PackedGain& gain : row.gains)
@@ -140,6 +148,7 @@ void ChangeReader::compare(std::vector<Timed>::iterator begin, std::vector<Timed
       if (before.contains(last->stratum)) strata[last->stratum].after.add(last->rate);
     if (strata.empty()) continue;
     for (auto& [stratum, pair] : strata) pair.before = before.at(stratum);
+    leave_out_strays(strata);
     Change change{.machine = static_cast<std::uint32_t>(into_.machines.machines.size())};
     change.variant = first->variant;
     change.driver = first->driver;

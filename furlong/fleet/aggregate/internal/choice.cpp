@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "furlong/fleet/aggregate/internal/row.h"
@@ -93,6 +94,9 @@ class Chooser {
   void pin(const std::string& variant) {
     row_.variant = variant;
     row_.choice = Choice::pinned_by_operator;
+    if (const auto* previous = orders_.previous;
+        row_.source.empty() && previous != nullptr && !previous->race && previous->variant == variant)
+      row_.source = previous->source;
     row_.why = fmt::format("{} is pinned by the operator", variant);
     if (const VariantEvidence* evidence = find(variant); evidence != nullptr && variant != base_name)
       row_.why += fmt::format(": {}", gain_text(evidence->gain_pct));
@@ -167,6 +171,8 @@ class Chooser {
     }
     row_.variant = previous.variant;
     row_.choice = Choice::pinned_by_stability;
+    // A window that holds the text before and the one after would leave none, and the pin for ever.
+    if (!previous.source.empty()) row_.source = previous.source;
     const bool enough = pinned != nullptr && has_samples(*pinned);
     if (!enough) row_.carried = previous;
     row_.why = enough ? fmt::format("{} stays pinned: {}, and nothing speaks against it", previous.variant,
@@ -221,10 +227,55 @@ Estimate rate_of(const RowEvidence& row) {
   return rate;
 }
 
-bool clearly_faster(const Estimate& rate, const Estimate& before, double near_pct) {
+/// Without intervals, as on a card of which there is one machine: by more than its races may differ by.
+constexpr double clearly_faster_pct = 10;
+
+bool clearly_faster(const Estimate& rate, const Estimate& before) {
   if (rate.ci && before.ci) return rate.ci->lo > before.ci->hi;
-  return rate.median > before.median * (1 + near_pct / 100);
+  return rate.median > before.median * (1 + clearly_faster_pct / 100);
 }
+
+/// The rows of one program and class on one card.
+class BackEnds {
+ public:
+  BackEnds(std::span<const RowMachines* const> group, By by)
+      : group_(group), metric_(by == By::energy ? "energy" : "") {
+    for (const RowMachines* each : group) all_.insert(each->machines.begin(), each->machines.end());
+  }
+
+  const RowMachines* leader() const {
+    const RowMachines* best = *std::ranges::min_element(group_, [&](const auto* a, const auto* b) {
+      return std::tuple(key(a), a->row->subject) < std::tuple(key(b), b->row->subject);
+    });
+    for (const RowMachines* each : group_)
+      if (each->incumbent && keeps_its_place(*each, *best)) best = each;
+    return best;
+  }
+
+ private:
+  bool has_majority(const RowMachines& each) const { return 2 * each.machines.size() > all_.size(); }
+
+  /// A back end that few machines raced with may be made up; the others' row must not hang on it.
+  std::tuple<bool, bool, bool> rank(const RowMachines& each) const {
+    return {each.row->choice == Choice::none, !has_majority(each), each.row->subject.metric != metric_};
+  }
+
+  /// Without a majority rates may be anybody's: then it is the number of machines that counts.
+  std::tuple<std::tuple<bool, bool, bool>, std::int64_t, double, int> key(const RowMachines* each) const {
+    const std::int64_t machines = has_majority(*each) ? 0 : static_cast<std::int64_t>(each->machines.size());
+    return {rank(*each), -machines, -rate_of(*each->row).median, -each->row->machines};
+  }
+
+  bool keeps_its_place(const RowMachines& before, const RowMachines& best) const {
+    if (rank(before) != rank(best)) return false;
+    if (has_majority(best)) return !clearly_faster(rate_of(*best.row), rate_of(*before.row));
+    return 2 * before.machines.size() >= best.machines.size();
+  }
+
+  const std::span<const RowMachines* const> group_;
+  const std::string_view metric_;
+  std::set<std::string> all_;
+};
 
 }  // namespace
 
@@ -244,25 +295,8 @@ void choose_back_ends(const std::vector<RowMachines>& rows, const AggregateOptio
   std::map<std::pair<std::string, std::string>, std::vector<const RowMachines*>> groups;
   for (const RowMachines& each : rows)
     groups[{each.row->subject.program, each.row->subject.program_class}].push_back(&each);
-  const std::string wanted = options.by == By::energy ? "energy" : "";
   for (const auto& [program, group] : groups) {
-    std::set<std::string> all;
-    for (const RowMachines* each : group) all.insert(each->machines.begin(), each->machines.end());
-    // A back end that few machines raced with may be made up; the others' row must not hang on it.
-    const auto rank = [&](const RowMachines* each) {
-      return std::tuple(each->row->choice == Choice::none, 2 * each->machines.size() <= all.size(),
-                        each->row->subject.metric != wanted);
-    };
-    const auto key = [&](const RowMachines* each) {
-      return std::tuple(rank(each), -rate_of(*each->row).median, -each->row->machines);
-    };
-    const RowMachines* best = *std::ranges::min_element(group, [&](const auto* a, const auto* b) {
-      return std::tuple(key(a), a->row->subject) < std::tuple(key(b), b->row->subject);
-    });
-    for (const RowMachines* each : group)
-      if (each->incumbent && rank(each) == rank(best) &&
-          !clearly_faster(rate_of(*best->row), rate_of(*each->row), options.near_pct))
-        best = each;
+    const RowMachines* best = BackEnds(group, options.by).leader();
     best->row->leads = best->row->choice != Choice::none;
   }
 }

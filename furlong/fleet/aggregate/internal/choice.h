@@ -28,8 +28,9 @@ struct RowMachines {
   std::vector<std::string> machines;  ///< ids of those that sent any record of it
   bool incumbent = false;             ///< the tuning before took this back end
 };
-/// The best median rate among those that more than half of the machines sent records of. The one before keeps
-/// its place until another's rates are clearly higher.
+/// The best median rate among those that more than half of the machines sent records of; where there is none
+/// such, the one of most machines. The one before keeps its place until another's rates are clearly higher,
+/// or (without a majority) until another has more than twice its machines.
 void choose_back_ends(const std::vector<RowMachines>& rows, const AggregateOptions& options);
 
 }  // namespace furlong::fleet::internal

@@ -44,6 +44,17 @@ double value_at(std::span<const Said> ordered, double share, double whole) {
   return ordered.back().value;
 }
 
+/// The first value up to which they are more than that: value_at() from the other end, for what is left of
+/// the whole. With equal weights a rank is reached exactly, and is exceeded by the next one.
+double value_beyond(std::span<const Said> ordered, double share, double whole) {
+  double sum = 0;
+  for (const Said& each : ordered) {
+    sum += each.weight;
+    if (sum > (share + slack) * whole) return each.value;
+  }
+  return ordered.back().value;
+}
+
 /// One number a voice: the weighted mean of what it says.
 std::vector<Said> by_voice(std::span<const Said> said) {
   std::vector<Said> voices(said.begin(), said.end());
@@ -125,7 +136,7 @@ std::optional<record::Interval> median_interval(std::span<const Said> ordered, d
   record::Interval interval;
   if (const std::size_t rank = order_rank(worth, error); rank > 0) {
     const auto of = static_cast<double>(worth);
-    interval.lo = value_at(ordered, static_cast<double>(rank) / of, whole);
+    interval.lo = value_beyond(ordered, static_cast<double>(rank - 1) / of, whole);
     interval.hi = value_at(ordered, static_cast<double>(worth + 1 - rank) / of, whole);
   } else {
     interval = student_interval(voices, worth, error);

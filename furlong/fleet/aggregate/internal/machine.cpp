@@ -31,9 +31,10 @@ void note(std::vector<std::uint32_t>& numbers, std::uint32_t number) {
   if (numbers.size() >= 32 && std::has_single_bit(numbers.size())) make_unique(numbers);
 }
 
-Stratum stratum_of(float power_pct) {
-  if (!(power_pct >= 5) || !(power_pct < 10 * most_stratum + 5)) return 0;
-  return static_cast<Stratum>((power_pct + 5) / 10);
+Stratum stratum_of(float power_limit_w) {
+  constexpr float least_w = 2, most_w = 100'000;  // what is outside is no card's limit
+  if (!(power_limit_w >= least_w) || !(power_limit_w <= most_w)) return 0;
+  return static_cast<Stratum>(std::lround(stratum_steps * std::log10(static_cast<double>(power_limit_w))));
 }
 
 bool was_timed(Exit exit) {
@@ -41,7 +42,14 @@ bool was_timed(Exit exit) {
 }
 
 std::string stratum_name(Stratum stratum) {
-  return stratum == 0 ? "unknown" : fmt::format("{}%", 10 * stratum);
+  static constexpr std::array<int, stratum_steps> hundredths{
+      100, 106, 112, 118, 125, 132, 140, 150, 160, 170, 180, 190, 200, 212, 224, 236, 250, 265, 280, 300,
+      315, 335, 355, 375, 400, 425, 450, 475, 500, 530, 560, 600, 630, 670, 710, 750, 800, 850, 900, 950};
+  if (stratum == 0) return "unknown";
+  double watts = hundredths[stratum % stratum_steps];
+  for (int decade = 2; decade < stratum / stratum_steps; ++decade) watts *= 10;
+  for (int decade = 2; decade > stratum / stratum_steps; --decade) watts /= 10;
+  return fmt::format("{:g} W", watts);
 }
 
 void MachineReader::begin(Quantity quantity, SubjectData& into) {
@@ -94,7 +102,7 @@ void MachineReader::add(const RaceRow& row) {
 }
 
 void MachineReader::take_values(const RaceRow& row) {
-  Row kept{.first = values_.size(), .epoch = row.has_epoch ? row.epoch : 0, .ts_us = row.ts_us};
+  Row kept{.first = values_.size(), .epoch = epoch_or_day(row), .ts_us = row.ts_us};
   kept.slot = row.slot;
   kept.driver = row.driver;
   kept.source = row.source;
@@ -102,7 +110,7 @@ void MachineReader::take_values(const RaceRow& row) {
   kept.day = day_of(row.ts_us);
   kept.base_rate = row.base_rate;
   kept.ceiling = row.ceiling;
-  kept.stratum = stratum_of(row.power_pct);
+  kept.stratum = stratum_of(row.power_limit_w);
   kept.has_epoch = row.has_epoch;
   for (const PackedGain& gain : row.gains) {
     if (gain.variant >= names_.words) continue;
@@ -143,6 +151,7 @@ void MachineReader::end_machine() {
   number_keys(drivers_, [](const Row& row) { return row.driver; });
   number_keys(days_, [](const Row& row) { return row.day; });
   read_rows();
+  make_unique(machine_.sources);
   sort_entries();
   read_ceiling();
   into_->machines.push_back(std::move(machine_));
@@ -197,7 +206,6 @@ void MachineReader::read_rows() {
   unsorted_.clear();
   std::vector<std::uint32_t> by_stratum(strata_.names.size());
   std::uint32_t last_race = none;
-  last_source_ = none;
   for (std::uint32_t place = 0; place < order_.size(); ++place) {
     const Row& row = rows_[order_[place]];
     for (std::size_t i = row.first; i < row.first + row.count; ++i)
@@ -218,8 +226,7 @@ void MachineReader::read_rows() {
     machine_.races += row.race != last_race;
     last_race = row.race;
     ++by_stratum[strata_.of_row[place]];
-    if (row.source != last_source_) into_->sources.insert(row.source);
-    last_source_ = row.source;
+    note(machine_.sources, row.source);
     machine_.newest_us = std::max(machine_.newest_us, row.ts_us);
     if (row.winner != 0) ++into_->won[local(row.winner)];
   }

@@ -16,15 +16,23 @@
 
 namespace furlong::fleet::internal {
 
-/// Of the power cap, in percent of the default limit, to the nearest ten: 0 where it is not known.
+/// The power cap a card ran under: its limit in watts, to the nearest of forty steps a decade (6% apart), the
+/// n-th being 10^(n / 40) W; 0 where it is not known. In watts and not in percent of the card's default
+/// limit, which records do not state: cards of one silicon are compared, for which it is the same measure.
 using Stratum = std::uint8_t;
-inline constexpr int most_stratum = 30;  ///< 300%: what is above is not known
-Stratum stratum_of(float power_pct);
+inline constexpr int stratum_steps = 40;
+Stratum stratum_of(float power_limit_w);
+/// "400 W"; the rounded steps of ISO 3, series R40.
 std::string stratum_name(Stratum stratum);
 
 /// Adds to a set of few numbers; one of many is put in order now and then, and by make_unique().
 void note(std::vector<std::uint32_t>& numbers, std::uint32_t number);
 void make_unique(std::vector<std::uint32_t>& numbers);
+
+/// Which race of its slot a record is of: its epoch, or the UTC day of `ts_us` where it has none.
+inline std::uint64_t epoch_or_day(const RaceRow& row) {
+  return row.has_epoch ? row.epoch : static_cast<std::uint64_t>(std::int64_t{utc_day(row.ts_us)});
+}
 
 /// Timed, whatever came of it. A variant that failed has no say, even if it was timed before.
 bool was_timed(Exit exit);
@@ -56,6 +64,7 @@ struct MachineEvidence {
   std::uint32_t fallback = 0, no_base = 0, no_power = 0, flooded = 0;  ///< records, each for its reason
   WordNumber fallback_variant = 0;                                     ///< one of them
   std::vector<WordNumber> slots, labels;                               ///< that it reported, ascending
+  std::vector<WordNumber> sources;                                     ///< of counted records, ascending
   std::vector<std::pair<Stratum, std::uint32_t>> strata;               ///< counted records, ascending
   /// The median of what it reported when one variant won; the largest over variants.
   float ceiling = absent;
@@ -70,8 +79,7 @@ struct SubjectData {
   std::vector<Slice> drivers, days;
   std::vector<std::array<std::uint32_t, 10>> exits;  ///< by variant, by Exit: counted records
   std::vector<std::uint32_t> won;                    ///< by variant
-  std::unordered_set<WordNumber> sources;            ///< of counted records
-  std::unordered_set<WordNumber> sources_seen;       ///< of all
+  std::unordered_set<WordNumber> sources_seen;       ///< of all records
   std::unordered_set<WordNumber> named;              ///< variants that pinned runs name
   std::uint64_t seen = 0, superseded = 0;
 };

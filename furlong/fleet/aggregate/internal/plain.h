@@ -102,16 +102,15 @@ inline std::optional<std::pair<double, double>> interval(std::vector<Point> poin
   double lo = 0, hi = 0;
   if (k > 0) {
     std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.value < b.value; });
-    const auto at = [&](double share) {
-      double part = 0;
-      for (const Point& point : points) {
-        part += point.weight;
-        if (part / sum >= share - 1e-8) return point.value;
-      }
-      return points.back().value;
-    };
-    lo = at(double(k) / n);
-    hi = at(double(n + 1 - k) / n);
+    // From each end in as far as k - 1 of n shares reach.
+    const double share = double(k - 1) / n + 1e-8;
+    double part = 0;
+    std::size_t first = 0, last = points.size() - 1;
+    while ((part += points[first].weight) / sum <= share) ++first;
+    part = 0;
+    while ((part += points[last].weight) / sum <= share) --last;
+    lo = points[first].value;
+    hi = points[last].value;
   } else {
     double mean = 0, variance = 0;
     for (const auto& [voice, each] : voices) mean += each.second / each.first / double(voices.size());
@@ -143,11 +142,13 @@ inline Result<std::map<Subject, Races>> read(Store& store, Window window) {
       all[subject.subject].slots[words[row.slot]].insert(machines[row.machine]);
       if (row.pinned) return true;
       Race race{.machine = machines[row.machine], .slot = words[row.slot]};
-      race.epoch = row.has_epoch ? std::to_string(row.epoch) : "none";
+      race.epoch = row.has_epoch ? std::to_string(row.epoch)
+                                 : "day " + std::to_string(std::floor(double(row.ts_us) / 86400e6));
       race.winner = words[row.winner];
       race.ts = row.ts_us;
       race.id = row.id;
-      if (row.power_pct >= 5 && row.power_pct < 305) race.stratum = int((row.power_pct + 5) / 10);
+      if (row.power_limit_w >= 2 && row.power_limit_w <= 100'000)
+        race.stratum = int(std::floor(40 * std::log10(double(row.power_limit_w)) + 0.5));
       race.base_rate = row.base_rate;
       race.ceiling = row.ceiling;
       for (const PackedGain& gain : row.gains) {
@@ -173,9 +174,6 @@ inline Result<std::map<Subject, Races>> read(Store& store, Window window) {
   }
   return all;
 }
-
-inline double low_power(int stratum) { return stratum == 0 ? 30 : 10 * stratum - 5; }
-inline double high_power(int stratum) { return stratum == 0 ? 110 : 10 * stratum + 5; }
 
 /// One subject, step by step.
 class Maker {
@@ -243,6 +241,25 @@ class Maker {
       if (!taken.contains(machine)) voices_.push_back({machine});
     std::sort(voices_.begin(), voices_.end());
     aside_.assign(voices_.size(), false);
+  }
+
+  double middle_limit() {
+    std::vector<double> known;
+    for (const auto& [machine, counts] : counts_)
+      if (main_stratum(machine) != 0) known.push_back(main_stratum(machine));
+    return median(known);
+  }
+
+  double low_power(int stratum) {
+    const double none = std::isnan(middle_limit()) ? 0 : middle_limit();
+    return stratum != 0 ? std::exp(std::log(10.0) * (2 * stratum - 1) / 80)
+                        : std::exp(std::log(10.0) * (2 * none - 1) / 80) * 3 / 11;
+  }
+
+  double high_power(int stratum) {
+    const double none = std::isnan(middle_limit()) ? 0 : middle_limit();
+    return stratum != 0 ? std::exp(std::log(10.0) * (2 * stratum + 1) / 80)
+                        : std::exp(std::log(10.0) * (2 * none + 1) / 80) * 11 / 3;
   }
 
   int main_stratum(const std::string& machine) {

@@ -22,14 +22,13 @@ constexpr double shift_tolerance = 0.10;
 constexpr double ceiling_tolerance = 0.05;
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
+/// Cards take limits between 30% and 110% of their default one.
+constexpr double limits_apart = 110.0 / 30;
+
 struct Power {
-  double lo = 0, hi = 0;  ///< percent of the default limit
+  double lo = 0, hi = 0;  ///< watts
   auto operator<=>(const Power&) const = default;
 };
-/// Where it is not known: between the least cap that cards take and a little over their limit.
-Power power_of(Stratum stratum) {
-  return stratum == 0 ? Power{30, 110} : Power{10.0 * stratum - 5, 10.0 * stratum + 5};
-}
 
 /// How much faster a card may be than another by its power cap alone: never more than it has more power.
 double explained(const Power& fast, const Power& slow) {
@@ -50,6 +49,27 @@ struct Base {
   Power power{infinite, 0};
   double tolerance = 0;
   Stratum stratum = 0;  ///< of its first machine
+};
+
+/// What power limits may be of one subject's machines.
+class Powers {
+ public:
+  explicit Powers(const SubjectData& data) {
+    std::vector<double> known;
+    for (const MachineEvidence& machine : data.machines)
+      if (const Stratum stratum = main_stratum(machine); stratum != 0) known.push_back(stratum);
+    if (known.empty()) return;
+    const Power middle = step(stats::median_in_place(known));
+    unknown_ = {middle.lo / limits_apart, middle.hi * limits_apart};
+  }
+  /// One that is not known lies as far from the middle of the known ones as two limits of a card may.
+  Power of(Stratum stratum) const { return stratum == 0 ? unknown_ : step(stratum); }
+
+ private:
+  static Power step(double stratum) {
+    return {std::pow(10.0, (stratum - 0.5) / stratum_steps), std::pow(10.0, (stratum + 0.5) / stratum_steps)};
+  }
+  Power unknown_{1, limits_apart};
 };
 
 struct MachineBase {
@@ -81,13 +101,14 @@ std::map<Stratum, double> tolerances(const std::vector<MachineBase>& bases) {
 std::vector<Base> voice_bases(const SubjectData& data, const Voices& voices) {
   const auto machines = machine_bases(data);
   const auto tolerance = tolerances(machines);
+  const Powers powers(data);
   std::vector<Base> bases;
   for (const Voice& voice : voices.all) {
     Base base{.stratum = machines[voice.members.front()].stratum};
     for (const std::uint32_t member : voice.members) {
       const MachineBase& machine = machines[member];
       if (!(machine.rate > 0)) continue;
-      const Power power = power_of(machine.stratum);
+      const Power power = powers.of(machine.stratum);
       base.lo = std::min(base.lo, machine.rate);
       base.hi = std::max(base.hi, machine.rate);
       base.power = {std::min(base.power.lo, power.lo), std::max(base.power.hi, power.hi)};
@@ -133,7 +154,7 @@ std::size_t contradictions(const Base& base, const std::map<Power, Peers>& all) 
 }
 
 std::string at_power(Stratum stratum) {
-  return stratum == 0 ? "at unknown power" : fmt::format("at {} power", stratum_name(stratum));
+  return stratum == 0 ? "at unknown power" : fmt::format("at {} of power", stratum_name(stratum));
 }
 
 /// "118.3 MH/s"
@@ -233,14 +254,15 @@ std::map<Stratum, double> ceilings_of(const SubjectData& data, const Voices& voi
     double rate = infinite;
     Power power;
   };
+  const Powers powers(data);
   std::vector<Reported> reported;
   for (const Voice& voice : voices.all) {
     if (voice.aside) continue;
-    Reported one{.rate = 0, .power = power_of(main_stratum(data.machines[voice.members.front()]))};
+    Reported one{.rate = 0, .power = powers.of(main_stratum(data.machines[voice.members.front()]))};
     for (const std::uint32_t member : voice.members) {
       const float ceiling = data.machines[member].ceiling;
       one.rate = std::max(one.rate, ceiling > 0 ? static_cast<double>(ceiling) : infinite);
-      one.power.lo = std::min(one.power.lo, power_of(main_stratum(data.machines[member])).lo);
+      one.power.lo = std::min(one.power.lo, powers.of(main_stratum(data.machines[member])).lo);
     }
     reported.push_back(one);
   }
@@ -249,7 +271,7 @@ std::map<Stratum, double> ceilings_of(const SubjectData& data, const Voices& voi
     if (ceilings.contains(cell.stratum)) continue;
     std::vector<double> rates;
     for (const Reported& one : reported)
-      rates.push_back(one.rate * explained(power_of(cell.stratum), one.power));
+      rates.push_back(one.rate * explained(powers.of(cell.stratum), one.power));
     std::ranges::sort(rates);
     const std::size_t middle = rates.size() / 2;
     ceilings[cell.stratum] = rates.empty()           ? infinite

@@ -294,6 +294,7 @@ void RowMaker::check_names(RowEvidence& row) {
 }
 
 void RowMaker::add_totals(RowEvidence& row) const {
+  std::set<WordNumber> sources;
   for (const Voice& voice : voices_.all) {
     if (voice.aside) continue;
     ++row.machines;
@@ -301,11 +302,12 @@ void RowMaker::add_totals(RowEvidence& row) const {
       row.samples += static_cast<int>(data_.machines[member].counted);
       row.races += static_cast<int>(data_.machines[member].races);
       row.newest_us = std::max(row.newest_us, data_.machines[member].newest_us);
+      sources.insert(data_.machines[member].sources.begin(), data_.machines[member].sources.end());
     }
   }
   for (const MachineEvidence& machine : data_.machines)
     row.seen_pinned += static_cast<int>(machine.seen_pinned);
-  if (data_.sources.size() == 1) row.source = names_.words[*data_.sources.begin()];
+  if (sources.size() == 1) row.source = names_.words[*sources.begin()];
 }
 
 RowEvidence RowMaker::make() {

@@ -27,7 +27,7 @@ struct RaceSpec {
   std::int64_t ts_us = 0;              ///< 0: some time on the last day, each later than the one before
   std::map<std::string, float> gains;  ///< without base
   float base_rate = 100;
-  float power_pct = absent;
+  float power_limit_w = absent;
   float ceiling = absent;
   std::string winner;
   bool pinned = false;
@@ -53,7 +53,7 @@ class Fleet {
     race.source = source;
     race.winner = spec.winner;
     race.base_rate = spec.base_rate;
-    race.power_pct = spec.power_pct;
+    race.power_limit_w = spec.power_limit_w;
     race.ceiling = spec.ceiling;
     race.pinned = spec.pinned;
     race.variants.push_back({.name = "base", .gain_pct = 0, .rate = spec.base_rate});

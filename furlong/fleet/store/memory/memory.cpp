@@ -38,7 +38,8 @@ struct Kept {
 /// Of which the latest is kept.
 using Key = std::tuple<std::string, std::string, Subject, std::string, std::string>;
 Key key_of(const std::string& machine, const DecodedRace& race) {
-  return {machine, race.slot, race.subject, race.epoch, race.source};
+  return {machine, race.slot, race.subject,
+          race.epoch.empty() ? fmt::format("day {}", utc_day(race.ts_us)) : race.epoch, race.source};
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ Status Intake::find_keys() {
     FURLONG_TRY(each.subject, names_->learn_subject(*each.race));
     FURLONG_TRY(each.slot, names_->word(each.race->slot));
     FURLONG_TRY(each.source, names_->word(each.race->source));
-    FURLONG_TRY(each.epoch, pack_epoch(each.race->epoch));
+    FURLONG_TRY(each.epoch, pack_epoch(each.race->epoch, each.race->ts_us));
     const auto [at, fresh] = latest_.try_emplace(key_of(each));
     if (!fresh) continue;
     asked.push_back(at);

@@ -8,6 +8,7 @@ namespace furlong::fleet::sql {
 namespace {
 
 constexpr std::size_t numbers_at = 2, head_bytes = numbers_at + 6 * 4;
+constexpr std::size_t day_bytes = 4;
 constexpr std::uint8_t pinned_bit = 1;
 constexpr std::uint8_t most_verdict = static_cast<std::uint8_t>(record::Verdict::none);
 
@@ -53,8 +54,12 @@ Status unpack_row(std::string_view bytes, RaceRow& row, std::vector<PackedGain>&
   return {};
 }
 
-Result<std::string> pack_epoch(std::string_view text) {
-  if (text.empty()) return std::string();
+Result<std::string> pack_epoch(std::string_view text, std::int64_t ts_us) {
+  if (text.empty()) {
+    std::string day(day_bytes, '\0');
+    store_le(day.data(), static_cast<std::uint32_t>(utc_day(ts_us)));
+    return day;
+  }
   std::uint64_t epoch = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epoch, 16);
   if (error != std::errc() || end != text.data() + text.size() || text.size() > 16)
@@ -65,8 +70,9 @@ Result<std::string> pack_epoch(std::string_view text) {
 }
 
 Status unpack_epoch(ByteView bytes, RaceRow& row) {
-  if (!bytes.empty() && bytes.size() != 8) return fail(Code::corrupt, "an epoch of {} bytes", bytes.size());
-  row.has_epoch = !bytes.empty();
+  if (bytes.size() != day_bytes && bytes.size() != 8)
+    return fail(Code::corrupt, "an epoch of {} bytes", bytes.size());
+  row.has_epoch = bytes.size() == 8;
   row.epoch = row.has_epoch ? load_le<std::uint64_t>(bytes.data()) : 0;
   return {};
 }

@@ -16,9 +16,9 @@ Status unpack_row(std::string_view bytes, RaceRow& row, std::vector<PackedGain>&
 /// Only verdict, pinned and the six numbers.
 Status unpack_head(std::string_view bytes, RaceRow& row);
 
-/// 8 bytes, little end first; none for no epoch. `invalid` for a text that is neither empty nor a hexadecimal
-/// number of at most 16 digits.
-Result<std::string> pack_epoch(std::string_view text);
+/// 8 bytes, little end first; for no epoch 4 bytes, utc_day(ts_us), which stands for it in the key. `invalid`
+/// for a text that is neither empty nor a hexadecimal number of at most 16 digits.
+Result<std::string> pack_epoch(std::string_view text, std::int64_t ts_us);
 Status unpack_epoch(ByteView bytes, RaceRow& row);
 std::string epoch_text(const RaceRow& row);
 

@@ -62,7 +62,7 @@ TEST(Row, WhatIsTornOrImpossibleIsCorrupt) {
 
 TEST(Row, AnEpochIsAllOfSixtyFourBitsOrNone) {
   for (const std::string text : {"", "0000000000000000", "00f1e2d3c4b5a697", "ffffffffffffffff"}) {
-    const auto bytes = pack_epoch(text);
+    const auto bytes = pack_epoch(text, 1'772'323'200'000'000);
     ASSERT_TRUE(bytes);
     RaceRow row;
     ASSERT_TRUE(unpack_epoch(as_bytes(*bytes), row));
@@ -70,9 +70,10 @@ TEST(Row, AnEpochIsAllOfSixtyFourBitsOrNone) {
     EXPECT_EQ(epoch_text(row), text);
   }
   for (const std::string text : {"x", "12 ", "-1", "00f1e2d3c4b5a6970"})
-    EXPECT_EQ(pack_epoch(text).error().code(), Code::invalid) << text;
+    EXPECT_EQ(pack_epoch(text, 0).error().code(), Code::invalid) << text;
   RaceRow row;
-  EXPECT_EQ(unpack_epoch(as_bytes("1234"), row).error().code(), Code::corrupt);
+  EXPECT_EQ(unpack_epoch(ByteView(), row).error().code(), Code::corrupt);
+  EXPECT_EQ(unpack_epoch(as_bytes("12345"), row).error().code(), Code::corrupt);
 }
 
 }  // namespace

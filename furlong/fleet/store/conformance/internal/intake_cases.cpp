@@ -74,6 +74,26 @@ Status the_newer_of_a_key_replaces_the_older(const MakePlace& make) {
   return {};
 }
 
+Status without_an_epoch_it_is_the_day_that_counts(const MakePlace& make) {
+  constexpr std::int64_t day_us = 86'400'000'000;
+  FURLONG_TRY(const auto store, open_with_importer(make));
+  std::vector<DecodedRace> races(5, of_epoch(a_race(1, 10), ""));
+  const std::int64_t times[] = {20 * day_us, 21 * day_us - 1, 21 * day_us, -1, -day_us};
+  for (std::size_t i = 0; i < races.size(); ++i) {
+    races[i].id[15] = static_cast<std::uint8_t>(i + 1);
+    races[i].ts_us = times[i];
+  }
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    FURLONG_TRY(const auto fates, add_one(*store, a_batch(logs, i + 1, {races[i]})));
+    FURLONG_CHECK(check_fates(fates, {Fate::accepted}, "a newer one, or of another day"));
+  }
+  FURLONG_TRY(const auto fates, add_one(*store, a_batch(logs, 9, {races[0], races[4]})));
+  FURLONG_CHECK(check_fates(fates, {Fate::duplicate, Fate::duplicate}, "older ones of their day"));
+  FURLONG_TRY(const auto ids, page_ids(*store));
+  FURLONG_WANT(ids.size() == 3, "the latest of each of three days, not {}", ids.size());
+  return {};
+}
+
 Status equal_times_are_decided_by_the_id(const MakePlace& make) {
   for (const bool low_first : {true, false}) {
     FURLONG_TRY(const auto store, open_with_importer(make));
@@ -297,6 +317,7 @@ std::vector<StoreCase> intake_cases() {
        an_unknown_machine_is_invalid_and_nothing_is_kept},
       {"the_same_id_is_a_duplicate", the_same_id_is_a_duplicate},
       {"the_newer_of_a_key_replaces_the_older", the_newer_of_a_key_replaces_the_older},
+      {"without_an_epoch_it_is_the_day_that_counts", without_an_epoch_it_is_the_day_that_counts},
       {"equal_times_are_decided_by_the_id", equal_times_are_decided_by_the_id},
       {"one_delivery_may_hold_several_of_a_key", one_delivery_may_hold_several_of_a_key},
       {"each_part_of_the_key_counts", each_part_of_the_key_counts},
