@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { newPage, open, placesOf, real, settled, shoot, start } from './harness.mjs';
+import { getJson, newPage, open, placesOf, real, settled, shoot, start } from './harness.mjs';
 import { contrast, semantics, sizes, sticksOut } from './page_checks.mjs';
 
 let world;
@@ -30,6 +30,9 @@ async function lookAtAll(options) {
     for (const check of [semantics, contrast, sizes, sticksOut]) {
       wrong.push(...(await page.evaluate(check)).map((sentence) => `${view}: ${check.name}: ${sentence}`));
     }
+    const heading = (await page.locator('h1').textContent()).trim();
+    const title = await page.title();
+    if (title !== (view === 'home' ? 'Furlong' : `${heading} · Furlong`)) wrong.push(`${view}: the title '${title}' is not that of '${heading}'`);
     if (await page.locator('main [data-state=error]').count()) wrong.push(`${view}: an error is shown`);
     wrong.push(...complaints.splice(0).map((sentence) => `${view}: ${sentence}`));
   }
@@ -64,6 +67,34 @@ describe('every view', () => {
       assert.deepEqual(complaints, []);
       await close();
     }
+  });
+
+  it('an address with words that every object has breaks nothing', async () => {
+    const { page, complaints, close } = await newPage(world);
+    const keys = ['show', 'sort', 'q', 'program', 'class', 'backend', 'metric', 'language'];
+    for (const word of ['constructor', '__proto__', 'toString']) {
+      for (const view of Object.keys(places).filter((v) => v !== 'races')) {
+        for (const key of keys) {
+          await page.evaluate((hash) => { location.hash = hash; }, `${places[view]}?${key}=${word}`).catch(() => {});
+          if (!page.url().startsWith(world.url)) await open(world, page, `${places[view]}?${key}=${word}`);
+          await settled(page);
+          assert.equal(await page.locator('[data-state=error]').count(), 0, `${view}: ${key}=${word}`);
+        }
+      }
+    }
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('the title follows the heading: a card by the hash of its silicon is named', async () => {
+    const { page, close } = await newPage(world);
+    const { cards } = await getJson(world.url, 'v1/cards');
+    const card = cards.find((c) => c.silicon?.hash);
+    await open(world, page, `#/cards/${card.silicon.hash}`);
+    const heading = (await page.locator('h1').textContent()).trim();
+    assert.equal(heading, card.key.replaceAll('_', ' '));
+    assert.equal(await page.title(), `${heading} · Furlong`);
+    await close();
   });
 
   it('an address that names nothing says so', async () => {
@@ -140,6 +171,22 @@ describe('keyboard', () => {
     await page.reload();
     await settled(page);
     assert.equal(await head.getAttribute('aria-sort'), 'descending');
+    await close();
+  });
+
+  it('the button that pauses says what it does next, and nothing that contradicts it', async () => {
+    const { page, close } = await newPage(world);
+    await open(world, page, '#/cards');
+    const button = page.locator('.live button');
+    for (const [now, next, words] of [['Pause', 'Resume', /Paused/], ['Resume', 'Pause', /Live/]]) {
+      assert.equal((await button.innerText()).trim(), now);
+      await button.focus();
+      await page.keyboard.press('Enter');
+      await page.getByRole('button', { name: next, exact: true }).waitFor();
+      await page.waitForFunction((text) => new RegExp(text).test(document.querySelector('.live').textContent), words.source);
+      // Pressed is a state of a button whose name stays.
+      assert.equal(await button.getAttribute('aria-pressed'), null);
+    }
     await close();
   });
 

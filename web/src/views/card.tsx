@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { useResource } from '../hooks';
-import { asideWords, choiceWords, ofRow, ofVariant } from '../judge';
+import { asideText, choiceText, ofRow, ofVariant } from '../judge';
 import { Ago, Facts, Gain, Id, Judged, Link, Tag } from '../parts/bits';
 import { Empty, Show } from '../parts/states';
 import { scaleOf, Strip, StripHead } from '../parts/strip';
@@ -42,7 +42,7 @@ function Rows({ card, now }: { card: shapes.Card; now: shapes.Row }) {
           { key: 'variant', title: 'Variant', cell: (r) => <span class="variant">{r.variant || F.dash}</span>, sort: (r) => r.variant },
           { key: 'gain', title: 'Gain', numeric: true, first: 'desc', cell: (r) => <Gain pct={r.gain_pct} ci={r.ci} />, sort: (r) => r.gain_pct },
           { key: 'says', title: 'Verdict', cell: (r) => <Judged judgement={ofRow(r)} /> },
-          { key: 'choice', title: 'Choice', cell: (r) => choiceWords[r.choice] ?? r.choice, sort: (r) => r.choice },
+          { key: 'choice', title: 'Choice', cell: (r) => choiceText(r.choice), sort: (r) => r.choice },
           { key: 'races', title: 'Races', numeric: true, first: 'desc', cell: (r) => F.count(r.races), sort: (r) => r.races },
         ]}
       />
@@ -122,7 +122,7 @@ function SetAside({ row }: { row: shapes.Row }) {
           keyOf={(s) => `${s.machine} ${s.reason} ${s.why}`}
           columns={[
             { key: 'machine', title: 'Machine', header: true, cell: (s) => (s.machine ? <Id id={s.machine} view="races" query={{ machine: s.machine }} /> : F.dash), sort: (s) => s.machine },
-            { key: 'reason', title: 'Reason', cell: (s) => asideWords[s.reason] ?? s.reason, sort: (s) => s.reason },
+            { key: 'reason', title: 'Reason', cell: (s) => asideText(s.reason), sort: (s) => s.reason },
             { key: 'why', title: 'Why', cell: (s) => s.why },
             { key: 'races', title: 'Races', numeric: true, first: 'desc', cell: (s) => F.count(s.races), sort: (s) => s.races },
           ]}
@@ -157,7 +157,7 @@ function RowView({ card, row }: { card: shapes.Card; row: shapes.Row }) {
         {near.length > 0 && <p class="muted">As good as the best, within 1%: {near.map((n) => <span key={n} class="variant">{n}</span>)}</p>}
       </div>
       <Facts facts={[
-        { name: 'Choice', value: choiceWords[row.choice] ?? row.choice },
+        { name: 'Choice', value: choiceText(row.choice) },
         { name: 'Rate', value: F.rate(row.rate, row.unit) },
         { name: 'Rate of base', value: F.rate(row.base_rate, row.unit) },
         row.rate_per_w !== undefined && { name: 'Per watt', value: F.rate(row.rate_per_w, row.unit && `${row.unit}/W`) },

@@ -1,7 +1,7 @@
 import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { look, useResource } from '../hooks';
-import { choiceWords, ofRow } from '../judge';
+import { choiceText, ofRow } from '../judge';
 import { Ago, CardLink, Gain, Judged, Two } from '../parts/bits';
 import { FilterField, Filters, SelectField } from '../parts/filters';
 import { Empty, Show } from '../parts/states';
@@ -56,7 +56,7 @@ function List({ data, route }: { data: shapes.Cards } & ViewProps) {
             { key: 'strip', title: 'Interval', className: 'strip-cell', head: <StripHead scale={scale} />, cell: (r) => <Strip scale={scale} of={r.row} tone={ofRow(r.row).tone} hollow={r.row.variant === 'base'} /> },
             { key: 'verdict', title: 'Verdict', cell: (r) => <Judged judgement={ofRow(r.row)} />, sort: (r) => ofRow(r.row).words },
             { key: 'rate', title: 'Rate', numeric: true, first: 'desc', cell: (r) => F.rate(r.row.rate, r.row.unit), sort: (r) => r.row.rate },
-            { key: 'choice', title: 'Choice', cell: (r) => choiceWords[r.row.choice] ?? r.row.choice, sort: (r) => r.row.choice },
+            { key: 'choice', title: 'Choice', cell: (r) => choiceText(r.row.choice), sort: (r) => r.row.choice },
             { key: 'races', title: 'Races', numeric: true, first: 'desc', cell: (r) => F.count(r.row.races), sort: (r) => r.row.races },
             { key: 'machines', title: 'Machines', numeric: true, first: 'desc', cell: (r) => F.count(r.row.machines), sort: (r) => r.row.machines },
             { key: 'newest', title: 'Newest', numeric: true, first: 'desc', cell: (r) => <Ago stamp={r.row.newest} />, sort: (r) => F.parseStamp(r.row.newest) },

@@ -7,6 +7,7 @@ import { Filters, FilterField, SelectField } from '../parts/filters';
 import { Empty, Show } from '../parts/states';
 import { scaleOf, Strip, StripHead } from '../parts/strip';
 import { Table } from '../parts/table';
+import { own } from '../own';
 import { matches } from '../sort';
 import type { ViewProps } from '../app';
 import { Verdict } from './knobs';
@@ -57,7 +58,7 @@ function Value({ value }: { value: shapes.KnobValue }) {
       </p>
       {value.claims.length > 0 && (
         <ul class="claims">
-          {value.claims.map((c) => <li key={`${c.outcome} ${c.where}`}>Claim, line {F.count(c.line)}: {c.outcome} where <code>{c.where}</code> <Mark tone={claimTones[c.state] ?? 'none'}>{c.state}</Mark></li>)}
+          {value.claims.map((c) => <li key={`${c.outcome} ${c.where}`}>Claim, line {F.count(c.line)}: {c.outcome} where <code>{c.where}</code> <Mark tone={own(claimTones, c.state) ?? 'none'}>{c.state}</Mark></li>)}
         </ul>
       )}
       {value.regimes.length > 0 && <Regimes value={value} />}

@@ -5,6 +5,7 @@ import { Ago, Id, Mark, Share, Tag, Two } from '../parts/bits';
 import { FilterField, Filters, SelectField } from '../parts/filters';
 import { Empty, Show } from '../parts/states';
 import { Table } from '../parts/table';
+import { own } from '../own';
 import { formatSort, matches, parseSort } from '../sort';
 import type { ViewProps } from '../app';
 
@@ -67,7 +68,7 @@ export function tally(machines: readonly shapes.Machine[], version: (m: shapes.M
 
 function List({ machines, facts, route }: { machines: shapes.Machine[]; facts: Facts } & ViewProps) {
   const { q = '', show = 'active', sort = '-seen' } = route.query;
-  const kind = kinds[show] ?? kinds['all'];
+  const kind = own(kinds, show) ?? kinds['all'];
   const rows = machines.filter((m) => kind?.fits(m, facts) && matches(q, m.id, m.label, m.agent, m.state, m.canary ? 'canary' : '', m.replaces));
   return (
     <>
