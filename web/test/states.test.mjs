@@ -73,6 +73,59 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
     await close();
   });
 
+  it('machines without an answer of the rollout: who is behind is unknown, not nobody, and the error is shown', async () => {
+    for (const [show, width] of [['active', 1440], ['behind', 360]]) {
+      await world.mock.set({ mode: 'error', only: '/v1/rollout' });
+      const { page, close } = await newPage(world, { allow: network, width });
+      await open(world, page, `#/machines?show=${show}`);
+      await page.waitForSelector('main .note.warn');
+      assert.match(await page.locator('main .note.warn').innerText(), /the database is locked/);
+      assert.match(await page.locator('main .lead').innerText(), /unknown how many are behind/);
+      assert.doesNotMatch(await page.locator('main').innerText(), /\b0 behind|behind the rollout \(0\)|No machine fits/);
+      await clean(page, 'machines');
+      await world.mock.set({ mode: 'ok' });
+      await page.waitForFunction(() => !document.querySelector('main .note.warn'));
+      assert.match(await page.locator('main .lead').innerText(), /[1-9]\d* behind the manifest that is served/);
+      assert.ok(await page.locator('table', { hasText: 'Last batch' }).locator('tbody tr').count() > 0);
+      await close();
+    }
+  });
+
+  it('machines while the rollout is slow: who is behind is unknown, and none is listed as if it were known', async () => {
+    await world.mock.set({ mode: 'slow', only: '/v1/rollout', delay_ms: 4000 });
+    const { page, close } = await newPage(world);
+    await open(world, page, '#/machines?show=behind');
+    assert.match(await page.locator('main .lead').innerText(), /unknown how many are behind/);
+    assert.doesNotMatch(await page.locator('main').innerText(), /No machine fits/);
+    await page.waitForFunction(() => /[1-9]\d* behind/.test(document.querySelector('main .lead').textContent));
+    await close();
+  });
+
+  it('the overview gives no all-clear while any of its answers is an error, also beside old figures', async () => {
+    const { machines, rollout } = world.mock.fleet;
+    const calm = {
+      machines: machines.map((m) => ({ ...m, refused: 0, seen: new Date().toISOString() })),
+      rollout: { ...rollout, stragglers: [] },
+      regressions: { ...world.mock.fleet.regressions, regressions: [] },
+    };
+    for (const path of ['/v1/regressions', '/v1/rollout', '/v1/machines']) {
+      await world.mock.set({ mode: 'ok', fleet: calm });
+      const { page, close } = await newPage(world, { allow: network });
+      await open(world, page, '#/');
+      await page.getByText('Nothing: no regression, nobody behind, no stop.').waitFor();
+      await world.mock.set({ mode: 'error', only: path, fleet: calm, bump: true });
+      await page.waitForSelector('main .note.warn');
+      assert.match(await page.locator('main .note.warn').innerText(), /the database is locked/);
+      assert.equal(await page.getByText('Nothing: no regression').count(), 0, path);
+      assert.equal(await page.locator('[data-state=offline]').count(), 0);
+      await clean(page, `home without ${path}`);
+      await world.mock.set({ mode: 'ok', fleet: calm });
+      await page.getByText('Nothing: no regression, nobody behind, no stop.').waitFor();
+      assert.equal(await page.locator('main .note.warn').count(), 0);
+      await close();
+    }
+  });
+
   it('slow: says that it waits, then that the hub is slow, then shows the figures', async () => {
     await world.mock.set({ mode: 'slow', only: '/v1/machines', delay_ms: 15_000 });
     const { page, complaints, close } = await newPage(world);

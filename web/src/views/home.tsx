@@ -73,14 +73,19 @@ function Concerns() {
   const refused = active.filter((m) => m.refused > 0).length;
   if (refused > 0) found.push({ key: 'refused', tone: 'warn', view: 'machines', query: { show: 'refused' }, words: `Records of ${F.counted(refused, 'machine')} were refused` });
 
-  const failed = [rollout, regressions, machines].find((r) => r.error && r.data === undefined);
-  const waiting = [rollout, regressions, machines].some((r) => r.loading && r.data === undefined);
+  const asked = [{ of: rollout, what: 'the rollout' }, { of: regressions, what: 'regressions' }, { of: machines, what: 'machines' }];
+  const failed = asked.filter(({ of }) => of.error);
+  const waiting = asked.some(({ of }) => of.loading && of.data === undefined);
   return (
     <section aria-labelledby="look">
       <h2 id="look">To look at</h2>
-      {failed && <p class="note warn" role="status">Not all could be had: {failed.error?.message}. It is asked again by itself.</p>}
-      {found.length === 0 && waiting && !failed && <p class="muted" role="status">Looking …</p>}
-      {found.length === 0 && !waiting && !failed && <p class="calm">{active.length > 0 ? <Mark tone="ok">Nothing: no regression, nobody behind, no stop.</Mark> : <Mark tone="none">Nothing yet: no machine is enrolled.</Mark>}</p>}
+      {failed.length > 0 && (
+        <p class="note warn" role="status">
+          The newest of {failed.map(({ what }) => what).join(', ')} could not be had: {[...new Set(failed.map(({ of }) => of.error?.message))].join('; ')}. It is asked again by itself.
+        </p>
+      )}
+      {found.length === 0 && waiting && failed.length === 0 && <p class="muted" role="status">Looking …</p>}
+      {found.length === 0 && !waiting && failed.length === 0 && <p class="calm">{active.length > 0 ? <Mark tone="ok">Nothing: no regression, nobody behind, no stop.</Mark> : <Mark tone="none">Nothing yet: no machine is enrolled.</Mark>}</p>}
       {found.length > 0 && (
         <ul class="concerns">
           {found.sort((a, b) => Number(b.tone !== 'warn') - Number(a.tone !== 'warn')).map((c) => (
