@@ -126,6 +126,42 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
     }
   });
 
+  it('of two back ends the row that the tuning takes is marked, and a higher gain of few machines does not lead', async () => {
+    const fleet = JSON.parse(JSON.stringify(world.mock.fleet));
+    const card = fleet.cards[0];
+    const first = card.rows[0];
+    const lone = { ...first.variants.find((v) => v.name !== 'base'), name: 'lone', gain_pct: 900, ci: [850, 950], machines: 2, standing_pct: 0 };
+    first.variants = [lone, ...first.variants.map((v, i) => ({ ...v, standing_pct: v.gain_pct === undefined ? undefined : v.name === 'base' ? 0 : Number((v.gain_pct - i / 100).toFixed(2)) }))];
+    first.leads = true;
+    card.rows.push({ ...first, backend: 'opencl', leads: false });
+    await world.mock.set({ mode: 'ok', fleet: { cards: fleet.cards } });
+    const { page, complaints, close } = await newPage(world);
+    await open(world, page, '#/cards?q=5090&program=lottery');
+    const marked = async (words) => page.locator('main tbody tr', { hasText: words }).count();
+    assert.equal(await marked('not used'), 1);
+    assert.equal(await page.locator('main tbody tr', { hasText: 'not used' }).locator('[data-label="Back end"]').innerText().then((t) => /opencl/.test(t)), true);
+    assert.match(await page.locator('main .lead').innerText(), /program, class, back end/);
+    await open(world, page, `#/cards/${encodeURIComponent(card.key)}`);
+    const variants = page.locator('table', { hasText: 'Standing' }).locator('tbody tr');
+    assert.notEqual(await variants.first().locator('th .variant').innerText(), 'lone');
+    assert.match(await variants.filter({ hasText: 'lone' }).innerText(), /\+900%/);
+    assert.equal((await variants.filter({ hasText: 'lone' }).locator('[data-label=Standing]').innerText()).trim(), '0.00%');
+    assert.match(await page.locator('main').innerText(), /used/);
+    await clean(page, 'card');
+    await open(world, page, `#/cards/${encodeURIComponent(card.key)}?program=${first.program}&class=${encodeURIComponent('loads=128, wide=0')}&backend=opencl`);
+    assert.match(await page.locator('.verdict').innerText(), /The tuning takes the row of another back end/);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('a hub that tells neither leads nor standing: nothing is marked, no column stands empty', async () => {
+    const { page, close } = await newPage(world);
+    await open(world, page, places.card);
+    assert.equal(await page.getByRole('button', { name: 'Standing' }).count(), 0);
+    assert.doesNotMatch(await page.locator('main').innerText(), /not used|another back end/);
+    await close();
+  });
+
   it('slow: says that it waits, then that the hub is slow, then shows the figures', async () => {
     await world.mock.set({ mode: 'slow', only: '/v1/machines', delay_ms: 15_000 });
     const { page, complaints, close } = await newPage(world);

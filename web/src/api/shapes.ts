@@ -35,6 +35,7 @@ export const variant = object({
   name: text,
   gain_pct: optional(number),
   ci: optional(interval),
+  standing_pct: optional(number),
   rate: optional(number),
   rate_per_w: optional(number),
   samples: otherwise(count, 0),
@@ -59,6 +60,8 @@ const row = object({
   unit: word,
   variant: word,
   choice: word,
+  /** Whether the tuning takes this row, of those of all back ends; undefined: the hub does not tell. */
+  leads: optional(flag),
   why: word,
   candidates: otherwise(list(text), []),
   samples: otherwise(count, 0),

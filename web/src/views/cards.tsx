@@ -2,19 +2,19 @@ import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { look, useResource } from '../hooks';
 import { choiceText, ofRow } from '../judge';
-import { Ago, CardLink, Gain, Judged, Two } from '../parts/bits';
+import { Ago, CardLink, Gain, Judged, Two, Used } from '../parts/bits';
 import { FilterField, Filters, SelectField } from '../parts/filters';
 import { Empty, Show } from '../parts/states';
 import { scaleOf, Strip, StripHead } from '../parts/strip';
 import { Table } from '../parts/table';
 import { formatSort, matches, parseSort } from '../sort';
 import type { ViewProps } from '../app';
-import { flat, rowQuery, type FlatRow } from './card_rows';
+import { flat, rowQuery, usedOf, type FlatRow } from './card_rows';
 
 function shown(all: FlatRow[], filter: string, program: string): FlatRow[] {
   return all.filter(({ card, row }) =>
     (!program || row.program === program) &&
-    matches(filter, F.cardName(card.key), card.label, ...card.aliases, card.silicon?.hash ?? '', card.silicon?.arch ?? '', row.program, F.classText(row.class), row.variant, row.backend, row.choice, ofRow(row).words));
+    matches(filter, F.cardName(card.key), card.label, ...card.aliases, card.silicon?.hash ?? '', card.silicon?.arch ?? '', row.program, F.classText(row.class), row.variant, row.backend, row.choice, ofRow(row).words, usedOf(row, card.rows) ?? ''));
 }
 
 function List({ data, route }: { data: shapes.Cards } & ViewProps) {
@@ -33,7 +33,7 @@ function List({ data, route }: { data: shapes.Cards } & ViewProps) {
   return (
     <>
       <p class="lead">
-        {F.counted(data.cards.length, 'card')}, {F.counted(all.length, 'row')} (one for each program and class), from {F.counted(data.races, 'race')} of {data.window_days ?? 7} days
+        {F.counted(data.cards.length, 'card')}, {F.counted(all.length, 'row')} (one for each program, class, back end and measure), from {F.counted(data.races, 'race')} of {data.window_days ?? 7} days
         {data.updated && <> up to <time dateTime={data.updated}>{F.stamp(data.updated)}</time></>}.
       </p>
       <Filters label="Filter cards">
@@ -49,8 +49,9 @@ function List({ data, route }: { data: shapes.Cards } & ViewProps) {
           sort={parseSort(sort)}
           onSort={(s) => look(route, { sort: formatSort(s) })}
           columns={[
-            { key: 'card', title: 'Card', header: true, cell: (r) => <CardLink card={r.card.key} query={rowQuery(r.row)} and={[r.row.backend, r.card.silicon?.arch, r.card.key.split('@')[1]].filter(Boolean).join(' · ')} />, sort: (r) => r.card.key },
+            { key: 'card', title: 'Card', header: true, cell: (r) => <CardLink card={r.card.key} query={rowQuery(r.row)} and={[r.card.silicon?.arch, r.card.key.split('@')[1]].filter(Boolean).join(' · ')} />, sort: (r) => r.card.key },
             { key: 'program', title: 'Program', cell: (r) => <Two and={F.classText(r.row.class)}>{r.row.program}{r.row.metric && `, by ${r.row.metric}`}</Two>, sort: (r) => `${r.row.program} ${F.classText(r.row.class)}` },
+            { key: 'backend', title: 'Back end', cell: (r) => <Two and={<Used used={usedOf(r.row, r.card.rows)} />}>{r.row.backend || F.dash}</Two>, sort: (r) => r.row.backend },
             { key: 'variant', title: 'Variant', cell: (r) => <span class="variant">{r.row.variant || F.dash}</span>, sort: (r) => r.row.variant },
             { key: 'gain', title: 'Gain', numeric: true, first: 'desc', cell: (r) => <Gain pct={r.row.gain_pct} ci={r.row.ci} />, sort: (r) => r.row.gain_pct },
             { key: 'strip', title: 'Interval', className: 'strip-cell', head: <StripHead scale={scale} />, cell: (r) => <Strip scale={scale} of={r.row} tone={ofRow(r.row).tone} hollow={r.row.variant === 'base'} /> },
