@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { getJson, newPage, open, placesOf, real, settled, shoot, start } from './harness.mjs';
-import { contrast, semantics, sizes, sticksOut } from './page_checks.mjs';
+import { contrast, cutOff, semantics, sizes, sticksOut } from './page_checks.mjs';
 
 let world;
 let places;
@@ -27,7 +27,7 @@ async function lookAtAll(options) {
     await open(world, page, hash);
     await page.waitForTimeout(50);
     await shoot(page, `${view}-${options.scheme}-${options.width}`);
-    for (const check of [semantics, contrast, sizes, sticksOut]) {
+    for (const check of [semantics, contrast, sizes, sticksOut, cutOff]) {
       wrong.push(...(await page.evaluate(check)).map((sentence) => `${view}: ${check.name}: ${sentence}`));
     }
     const heading = (await page.locator('h1').textContent()).trim();
@@ -42,7 +42,7 @@ async function lookAtAll(options) {
 
 describe('every view', () => {
   for (const scheme of ['light', 'dark']) {
-    for (const width of [1440, 768, 360]) {
+    for (const width of [1440, 1280, 768, 360]) {
       it(`${scheme}, ${width} px: opens without complaint, has names, contrast and room`, async () => {
         assert.deepEqual(await lookAtAll({ scheme, width }), []);
       });
@@ -63,10 +63,49 @@ describe('every view', () => {
       const { page, complaints, close } = await newPage(world, { width: 360 });
       await open(world, page, places[view]);
       for (const summary of await page.locator('main summary').all()) await summary.click();
-      for (const check of [semantics, contrast, sticksOut]) assert.deepEqual(await page.evaluate(check), [], `${check.name} of ${view}`);
+      for (const check of [semantics, contrast, sticksOut, cutOff]) assert.deepEqual(await page.evaluate(check), [], `${check.name} of ${view}`);
       assert.deepEqual(complaints, []);
       await close();
     }
+  });
+
+  it('every choice of a list can be read in it', async () => {
+    for (const width of [1280, 360]) {
+      const { page, close } = await newPage(world, { width });
+      for (const [hash, show] of [['#/machines', 'behind'], ['#/machines', 'refused'], ['#/cards', '']]) {
+        await open(world, page, `${hash}?show=${show}`);
+        assert.ok(await page.locator('select').count() > 0);
+        assert.deepEqual(await page.evaluate(cutOff), [], `${hash} ${show} at ${width} px`);
+      }
+      await close();
+    }
+  });
+
+  it('the names of a plot’s lines stand beside it, not in it', async () => {
+    const { page, close } = await newPage(world);
+    await page.addInitScript(() => {
+      window.texts = [];
+      const write = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
+        const width = this.measureText(text).width;
+        window.texts.push({ text, left: this.textAlign === 'center' ? x - width / 2 : this.textAlign === 'right' ? x - width : x, room: this.canvas.width - 104 * devicePixelRatio });
+        return write.call(this, text, x, ...rest);
+      };
+    });
+    // A card whose first row has several days: the first one of all that has.
+    const { cards } = await getJson(world.url, 'v1/cards');
+    let names = [];
+    for (const { key } of cards) {
+      await open(world, page, `#/cards/${encodeURIComponent(key)}`);
+      if (await page.locator('.plot .canvas').count() === 0) continue;
+      await page.waitForSelector('.plot canvas');
+      const picked = await page.locator('.plot .canvas').getAttribute('aria-label').then((t) => t.match(/, of (.*)\. The same/)[1].split(', '));
+      names = await page.evaluate((of) => window.texts.filter((t) => of.includes(t.text)), picked);
+      break;
+    }
+    assert.ok(names.length > 0, 'no card has a plot');
+    for (const { text, left, room } of names) assert.ok(left >= room, `${text} begins at ${left}, the plot ends at ${room}`);
+    await close();
   });
 
   it('an address with words that every object has breaks nothing', async () => {

@@ -162,6 +162,37 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
     await close();
   });
 
+  it('wins are a number of their own, and of many defects six are shown at first', async () => {
+    const fleet = JSON.parse(JSON.stringify(world.mock.fleet));
+    fleet.cards[0].rows[0].variants[0].won = 9876;
+    const [program] = fleet.audit.programs;
+    fleet.audit.reports[program.program][0].report.defects = Array.from({ length: 40 }, (_, i) => `defect ${i} of forty`);
+    Object.assign(fleet.audit.reports[program.program][0].report.records, { given: 100, used: 60, other_source: 39, other_language: 1, repeated: 0 });
+    await world.mock.set({ mode: 'ok', fleet });
+    const { page, complaints, close } = await newPage(world);
+    await open(world, page, `#/cards/${encodeURIComponent(fleet.cards[0].key)}`);
+    assert.equal(await page.getByText('9,876', { exact: true }).count(), 1);
+    await open(world, page, `#/knobs/${program.program}`);
+    const seen = () => page.getByText(/^defect \d+ of forty$/).evaluateAll((all) => all.filter((e) => e.checkVisibility()).length);
+    assert.equal(await seen(), 6);
+    await page.getByText('34 more').click();
+    assert.equal(await seen(), 40);
+    assert.match(await page.locator('main').innerText(), /39 of another text of the program, 1 of another language/);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('a manifest that is offered to some: the overview says so beside who is behind', async () => {
+    const { rollout } = world.mock.fleet;
+    for (const [percent, words] of [[30, /served, which is offered to 30% and the canaries/], [100, /served$/m]]) {
+      await world.mock.set({ mode: 'ok', fleet: { rollout: { ...rollout, manifest: { ...rollout.manifest, percent } } } });
+      const { page, close } = await newPage(world);
+      await open(world, page, '#/');
+      assert.match(await page.locator('.concerns').innerText(), words);
+      await close();
+    }
+  });
+
   it('slow: says that it waits, then that the hub is slow, then shows the figures', async () => {
     await world.mock.set({ mode: 'slow', only: '/v1/machines', delay_ms: 15_000 });
     const { page, complaints, close } = await newPage(world);

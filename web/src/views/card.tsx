@@ -79,7 +79,7 @@ function Variants({ row, picked }: { row: shapes.Row; picked: Picked }) {
         { key: 'says', title: 'Verdict', cell: (v) => <Judged judgement={ofVariant(v)} />, sort: (v) => ofVariant(v).words },
         { key: 'rate', title: 'Rate', numeric: true, first: 'desc', sort: (v) => v.rate, cell: (v) => F.rate(v.rate, row.unit) },
         row.variants.some((v) => v.rate_per_w !== undefined) && { key: 'watt', title: 'Per watt', numeric: true, first: 'desc', sort: (v) => v.rate_per_w, cell: (v) => F.rate(v.rate_per_w, row.unit && `${row.unit}/W`) },
-        { key: 'won', title: 'Won', numeric: true, first: 'desc', sort: (v) => v.won, cell: (v) => `${F.count(v.won)} of ${F.count(v.races)}` },
+        { key: 'won', title: 'Won', numeric: true, first: 'desc', sort: (v) => v.won, cell: (v) => F.count(v.won) },
         { key: 'samples', title: 'Samples', numeric: true, first: 'desc', sort: (v) => v.samples, cell: (v) => F.count(v.samples) },
         { key: 'machines', title: 'Machines', numeric: true, first: 'desc', sort: (v) => v.machines, cell: (v) => F.count(v.machines) },
         { key: 'exits', title: 'Left the race', cell: (v) => F.exitsText(v.exits) || <span class="muted">never</span> },

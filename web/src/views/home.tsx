@@ -31,7 +31,7 @@ function Tiles() {
     <dl class="tiles">
       <Tile title="Machines" view="machines" value={F.count(summary.machines)} />
       <Tile title="Cards" view="cards" value={F.count(summary.cards)} note="kinds of silicon" />
-      <Tile title="Races" view="races" value={F.count(summary.races)} note={<>newest <Ago stamp={summary.newest} /></>} />
+      <Tile title="Races" view="races" value={F.count(summary.races)} note={summary.newest ? <>newest <Ago stamp={summary.newest} /></> : 'none yet'} />
       <Tile title="Store" value={F.bytes(summary.store?.bytes)} note={summary.store ? summary.store.version || summary.store.kind : undefined} />
       <Tile title="Hub" value={<>up {F.duration(summary.uptime_s)}</>} note={summary.stale_s ? `aggregates ${F.duration(summary.stale_s)} behind` : 'aggregates up to date'} />
     </dl>
@@ -46,6 +46,12 @@ interface Concern {
   query?: Record<string, string>;
 }
 
+/** That machines are behind is as wanted while a manifest is offered to some only. */
+function behindWords({ manifest }: shapes.Rollout): string {
+  const some = manifest?.percent !== undefined && manifest.percent < 100;
+  return `behind the manifest that is served${some ? `, which is offered to ${F.percent(manifest.percent ?? 0)} and the canaries` : ''}`;
+}
+
 function rolloutConcerns(rollout: shapes.Rollout, now: number): Concern[] {
   const found: Concern[] = [];
   const { manifest, stop, problem } = rollout;
@@ -55,7 +61,7 @@ function rolloutConcerns(rollout: shapes.Rollout, now: number): Concern[] {
   const left = manifest && !manifest.expired ? ((F.parseStamp(manifest.expires) ?? Infinity) - now) / 86_400_000 : Infinity;
   if (manifest && left < 3) found.push({ key: 'expires', tone: 'warn', view: 'rollout', words: `Manifest ${manifest.version} expires ${F.until(manifest.expires, now)}` });
   if (rollout.canaries?.regressions) found.push({ key: 'canaries', tone: 'bad', view: 'regressions', words: `${F.counted(rollout.canaries.regressions, 'regression')} in the canaries’ races` });
-  if (rollout.stragglers.length > 0) found.push({ key: 'stragglers', tone: 'warn', view: 'machines', query: { show: 'behind' }, words: `${F.counted(rollout.stragglers.length, 'machine')} of ${F.count(rollout.machines)} behind the manifest that is served` });
+  if (rollout.stragglers.length > 0) found.push({ key: 'stragglers', tone: 'warn', view: 'machines', query: { show: 'behind' }, words: `${F.counted(rollout.stragglers.length, 'machine')} of ${F.count(rollout.machines)} ${behindWords(rollout)}` });
   return found;
 }
 
