@@ -38,7 +38,8 @@ export async function placesOf(url) {
   const places = { home: '#/', cards: '#/cards', races: '#/races', machines: '#/machines', rollout: '#/rollout', regressions: '#/regressions', knobs: '#/knobs' };
   if (cards.length) places.card = `#/cards/${encodeURIComponent(cards[0].key)}`;
   if (races.length) places.race = `#/races/${races[0].id}`;
-  if (programs.length) places['knobs-of-a-program'] = `#/knobs/${encodeURIComponent(programs[0].program)}`;
+  const [most] = programs.sort((a, b) => b.races - a.races);
+  if (most) places['knobs-of-a-program'] = `#/knobs/${encodeURIComponent(most.program)}`;
   return places;
 }
 
