@@ -69,11 +69,21 @@ function usePlace(route: Route): void {
   useEffect(() => {
     const moved = last.current !== undefined && !samePlace(last.current, route);
     last.current = route;
-    const heading = document.querySelector<HTMLElement>('main h1');
-    document.title = heading && route.view !== 'home' ? `${heading.textContent} · Furlong` : 'Furlong';
-    if (!moved) return;
-    scrollTo(0, 0);
-    heading?.focus({ preventScroll: true });
+    const main = document.querySelector('main');
+    const name = () => {
+      const heading = main?.querySelector('h1')?.textContent?.trim();
+      const title = heading && route.view !== 'home' ? `${heading} · Furlong` : 'Furlong';
+      if (document.title !== title) document.title = title;
+    };
+    name();
+    // A card that was asked for by its hash is named once the hub has answered.
+    const changes = new MutationObserver(name);
+    if (main) changes.observe(main, { subtree: true, childList: true, characterData: true });
+    if (moved) {
+      scrollTo(0, 0);
+      main?.querySelector('h1')?.focus({ preventScroll: true });
+    }
+    return () => changes.disconnect();
   }, [route.view, route.item]);
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ofRow, ofVariant, ofVerdict } from './judge';
-import { findRow, rowQuery } from './views/card_rows';
+import { findRow, rowQuery, usedOf } from './views/card_rows';
 import { scaleOf } from './parts/strip';
 import { racesPath } from './views/races_path';
 import type { Row } from './api/shapes';
@@ -32,6 +32,22 @@ describe('rows of a card', () => {
     expect(findRow(rows, {})).toBe(rows[0]);
     expect(findRow(rows, { program: 'z' })).toBe(rows[0]);
     expect(findRow([], {})).toBeUndefined();
+  });
+});
+
+describe('which of several back ends’ rows the tuning takes', () => {
+  const row = (backend: string, leads?: boolean, choice = 'race') => ({ program: 'a', class: { n: 1 }, backend, metric: '', choice, leads }) as unknown as Row;
+  it('is told of both, and of none where the hub does not tell', () => {
+    const [cuda, opencl] = [row('cuda', true), row('opencl', false)];
+    expect([usedOf(cuda, [cuda, opencl]), usedOf(opencl, [cuda, opencl])]).toEqual(['used', 'not used']);
+    const old = [row('cuda'), row('opencl')] as const;
+    expect(old.map((r) => usedOf(r, old))).toEqual([undefined, undefined]);
+  });
+  it('is no question of a row alone, or without a choice', () => {
+    const alone = row('cuda', true);
+    expect(usedOf(alone, [alone])).toBeUndefined();
+    const none = row('opencl', false, 'none');
+    expect(usedOf(none, [alone, none])).toBeUndefined();
   });
 });
 

@@ -3,6 +3,7 @@
 import type { Interval } from './api/check';
 import type { RaceLine } from './api/shapes';
 import { undecided } from './format';
+import { own } from './own';
 
 /** ok and fault are of states, good and bad of speeds. */
 export type Tone = 'good' | 'bad' | 'even' | 'none' | 'warn' | 'ok' | 'fault';
@@ -42,18 +43,18 @@ const verdicts: Record<string, Judgement> = {
 };
 
 export function ofVerdict(race: Pick<RaceLine, 'verdict' | 'winner'>): Judgement {
-  const known = verdicts[race.verdict] ?? { tone: 'none' as const, words: race.verdict || 'unknown' };
+  const known = own(verdicts, race.verdict) ?? { tone: 'none' as const, words: race.verdict || 'unknown' };
   return race.verdict === 'winner' && race.winner === 'base' ? { tone: 'even', words: 'base stands' } : known;
 }
 
-export const choiceWords: Record<string, string> = {
+const choices: Record<string, string> = {
   race: 'races',
   'pinned-by-operator': 'pinned by operator',
   'pinned-by-stability': 'pinned, stable',
   none: 'none',
 };
 
-export const exitWords: Record<string, string> = {
+const exits: Record<string, string> = {
   stayed: 'timed to the end',
   compile: 'did not compile',
   trial: 'failed its trial',
@@ -66,10 +67,18 @@ export const exitWords: Record<string, string> = {
   other: 'left',
 };
 
-export const asideWords: Record<string, string> = {
+const asides: Record<string, string> = {
   'above-ceiling': 'above the ceiling',
   'base-disagrees': 'base disagrees with its peers',
   'same-card': 'one card, two machines',
   fallback: 'another kernel ran',
   'no-base': 'base was not timed',
+  'no-power': 'base’s draw was not measured',
+  flood: 'too many races of one machine',
+  name: 'a name that no manifest carries',
 };
+
+/** Words of a newer hub are shown as they are. */
+export const choiceText = (choice: string): string => own(choices, choice) ?? choice;
+export const exitText = (exit: string): string => own(exits, exit || 'stayed') ?? exit;
+export const asideText = (reason: string): string => own(asides, reason) ?? reason;

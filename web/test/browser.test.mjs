@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { newPage, open, placesOf, real, settled, shoot, start } from './harness.mjs';
-import { contrast, semantics, sizes, sticksOut } from './page_checks.mjs';
+import { getJson, newPage, open, placesOf, real, settled, shoot, start } from './harness.mjs';
+import { contrast, cutOff, semantics, sizes, sticksOut } from './page_checks.mjs';
 
 let world;
 let places;
@@ -27,9 +27,12 @@ async function lookAtAll(options) {
     await open(world, page, hash);
     await page.waitForTimeout(50);
     await shoot(page, `${view}-${options.scheme}-${options.width}`);
-    for (const check of [semantics, contrast, sizes, sticksOut]) {
+    for (const check of [semantics, contrast, sizes, sticksOut, cutOff]) {
       wrong.push(...(await page.evaluate(check)).map((sentence) => `${view}: ${check.name}: ${sentence}`));
     }
+    const heading = (await page.locator('h1').textContent()).trim();
+    const title = await page.title();
+    if (title !== (view === 'home' ? 'Furlong' : `${heading} · Furlong`)) wrong.push(`${view}: the title '${title}' is not that of '${heading}'`);
     if (await page.locator('main [data-state=error]').count()) wrong.push(`${view}: an error is shown`);
     wrong.push(...complaints.splice(0).map((sentence) => `${view}: ${sentence}`));
   }
@@ -39,7 +42,7 @@ async function lookAtAll(options) {
 
 describe('every view', () => {
   for (const scheme of ['light', 'dark']) {
-    for (const width of [1440, 768, 360]) {
+    for (const width of [1440, 1280, 768, 360]) {
       it(`${scheme}, ${width} px: opens without complaint, has names, contrast and room`, async () => {
         assert.deepEqual(await lookAtAll({ scheme, width }), []);
       });
@@ -60,10 +63,77 @@ describe('every view', () => {
       const { page, complaints, close } = await newPage(world, { width: 360 });
       await open(world, page, places[view]);
       for (const summary of await page.locator('main summary').all()) await summary.click();
-      for (const check of [semantics, contrast, sticksOut]) assert.deepEqual(await page.evaluate(check), [], `${check.name} of ${view}`);
+      for (const check of [semantics, contrast, sticksOut, cutOff]) assert.deepEqual(await page.evaluate(check), [], `${check.name} of ${view}`);
       assert.deepEqual(complaints, []);
       await close();
     }
+  });
+
+  it('every choice of a list can be read in it', async () => {
+    for (const width of [1280, 360]) {
+      const { page, close } = await newPage(world, { width });
+      for (const [hash, show] of [['#/machines', 'behind'], ['#/machines', 'refused'], ['#/cards', '']]) {
+        await open(world, page, `${hash}?show=${show}`);
+        assert.ok(await page.locator('select').count() > 0);
+        assert.deepEqual(await page.evaluate(cutOff), [], `${hash} ${show} at ${width} px`);
+      }
+      await close();
+    }
+  });
+
+  it('the names of a plot’s lines stand beside it, not in it', async () => {
+    const { page, close } = await newPage(world);
+    await page.addInitScript(() => {
+      window.texts = [];
+      const write = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
+        const width = this.measureText(text).width;
+        window.texts.push({ text, left: this.textAlign === 'center' ? x - width / 2 : this.textAlign === 'right' ? x - width : x, room: this.canvas.width - 104 * devicePixelRatio });
+        return write.call(this, text, x, ...rest);
+      };
+    });
+    // A card whose first row has several days: the first one of all that has.
+    const { cards } = await getJson(world.url, 'v1/cards');
+    let names = [];
+    for (const { key } of cards) {
+      await open(world, page, `#/cards/${encodeURIComponent(key)}`);
+      if (await page.locator('.plot .canvas').count() === 0) continue;
+      await page.waitForSelector('.plot canvas');
+      const picked = await page.locator('.plot .canvas').getAttribute('aria-label').then((t) => t.match(/, of (.*)\. The same/)[1].split(', '));
+      names = await page.evaluate((of) => window.texts.filter((t) => of.includes(t.text)), picked);
+      break;
+    }
+    assert.ok(names.length > 0, 'no card has a plot');
+    for (const { text, left, room } of names) assert.ok(left >= room, `${text} begins at ${left}, the plot ends at ${room}`);
+    await close();
+  });
+
+  it('an address with words that every object has breaks nothing', async () => {
+    const { page, complaints, close } = await newPage(world);
+    const keys = ['show', 'sort', 'q', 'program', 'class', 'backend', 'metric', 'language'];
+    for (const word of ['constructor', '__proto__', 'toString']) {
+      for (const view of Object.keys(places).filter((v) => v !== 'races')) {
+        for (const key of keys) {
+          await page.evaluate((hash) => { location.hash = hash; }, `${places[view]}?${key}=${word}`).catch(() => {});
+          if (!page.url().startsWith(world.url)) await open(world, page, `${places[view]}?${key}=${word}`);
+          await settled(page);
+          assert.equal(await page.locator('[data-state=error]').count(), 0, `${view}: ${key}=${word}`);
+        }
+      }
+    }
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('the title follows the heading: a card by the hash of its silicon is named', async () => {
+    const { page, close } = await newPage(world);
+    const { cards } = await getJson(world.url, 'v1/cards');
+    const card = cards.find((c) => c.silicon?.hash);
+    await open(world, page, `#/cards/${card.silicon.hash}`);
+    const heading = (await page.locator('h1').textContent()).trim();
+    assert.equal(heading, card.key.replaceAll('_', ' '));
+    assert.equal(await page.title(), `${heading} · Furlong`);
+    await close();
   });
 
   it('an address that names nothing says so', async () => {
@@ -140,6 +210,22 @@ describe('keyboard', () => {
     await page.reload();
     await settled(page);
     assert.equal(await head.getAttribute('aria-sort'), 'descending');
+    await close();
+  });
+
+  it('the button that pauses says what it does next, and nothing that contradicts it', async () => {
+    const { page, close } = await newPage(world);
+    await open(world, page, '#/cards');
+    const button = page.locator('.live button');
+    for (const [now, next, words] of [['Pause', 'Resume', /Paused/], ['Resume', 'Pause', /Live/]]) {
+      assert.equal((await button.innerText()).trim(), now);
+      await button.focus();
+      await page.keyboard.press('Enter');
+      await page.getByRole('button', { name: next, exact: true }).waitFor();
+      await page.waitForFunction((text) => new RegExp(text).test(document.querySelector('.live').textContent), words.source);
+      // Pressed is a state of a button whose name stays.
+      assert.equal(await button.getAttribute('aria-pressed'), null);
+    }
     await close();
   });
 

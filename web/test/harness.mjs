@@ -10,13 +10,17 @@ const shots = process.env.FURLONG_SHOTS;
 const executablePath = process.env.FURLONG_CHROMIUM || '/usr/bin/chromium';
 const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 
+export async function launch() {
+  await access(executablePath);
+  return chromium.launch({ executablePath, headless: true, args });
+}
+
 /** mock: undefined where the hub is a real one. The browser has a profile of its own in a new folder, and leaves none. */
 export async function start() {
-  await access(executablePath);
   if (shots) await mkdir(shots, { recursive: true });
   const mock = real ? undefined : await startMock();
   const url = real ?? mock.url;
-  const browser = await chromium.launch({ executablePath, headless: true, args });
+  const browser = await launch();
   return { mock, url, browser, stop: async () => { await browser.close(); await mock?.stop(); } };
 }
 
@@ -34,7 +38,8 @@ export async function placesOf(url) {
   const places = { home: '#/', cards: '#/cards', races: '#/races', machines: '#/machines', rollout: '#/rollout', regressions: '#/regressions', knobs: '#/knobs' };
   if (cards.length) places.card = `#/cards/${encodeURIComponent(cards[0].key)}`;
   if (races.length) places.race = `#/races/${races[0].id}`;
-  if (programs.length) places['knobs-of-a-program'] = `#/knobs/${encodeURIComponent(programs[0].program)}`;
+  const [most] = programs.sort((a, b) => b.races - a.races);
+  if (most) places['knobs-of-a-program'] = `#/knobs/${encodeURIComponent(most.program)}`;
   return places;
 }
 
@@ -60,7 +65,7 @@ export async function open(world, page, hash) {
 
 export async function settled(page) {
   await page.waitForSelector('main h1');
-  await page.waitForFunction(() => !document.querySelector('main [data-state=loading]') && document.querySelector('.live.good, .live.bad, [aria-pressed=true]'));
+  await page.waitForFunction(() => !document.querySelector('main [data-state=loading]') && document.querySelector('.live.good, .live.bad, .live[data-state=paused]'));
 }
 
 export async function shoot(page, name) {

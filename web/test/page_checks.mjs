@@ -130,3 +130,18 @@ export function sticksOut() {
   }
   return found.slice(0, 5).concat(found.length ? [] : ['the page is wider than its window']);
 }
+
+/** What can be seen only by scrolling a table sideways, or by opening a list. */
+export function cutOff() {
+  const tables = [...document.querySelectorAll('.table-scroll')]
+    .filter((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1)
+    .map((e) => `${e.scrollWidth} px in ${e.clientWidth} px: the table "${e.querySelector('caption')?.textContent}"`);
+  const pen = document.createElement('canvas').getContext('2d');
+  const lists = [...document.querySelectorAll('select')].filter((e) => {
+    const { font, paddingLeft } = getComputedStyle(e);
+    pen.font = font;
+    // The arrow takes about 16 px.
+    return e.checkVisibility() && pen.measureText(e.selectedOptions[0]?.text ?? '').width + parseFloat(paddingLeft) + 16 > e.clientWidth;
+  }).map((e) => `a list that shows only part of "${e.selectedOptions[0]?.text}"`);
+  return [...tables, ...lists];
+}

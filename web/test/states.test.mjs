@@ -73,6 +73,126 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
     await close();
   });
 
+  it('machines without an answer of the rollout: who is behind is unknown, not nobody, and the error is shown', async () => {
+    for (const [show, width] of [['active', 1440], ['behind', 360]]) {
+      await world.mock.set({ mode: 'error', only: '/v1/rollout' });
+      const { page, close } = await newPage(world, { allow: network, width });
+      await open(world, page, `#/machines?show=${show}`);
+      await page.waitForSelector('main .note.warn');
+      assert.match(await page.locator('main .note.warn').innerText(), /the database is locked/);
+      assert.match(await page.locator('main .lead').innerText(), /unknown how many are behind/);
+      assert.doesNotMatch(await page.locator('main').innerText(), /\b0 behind|behind the rollout \(0\)|No machine fits/);
+      await clean(page, 'machines');
+      await world.mock.set({ mode: 'ok' });
+      await page.waitForFunction(() => !document.querySelector('main .note.warn'));
+      assert.match(await page.locator('main .lead').innerText(), /[1-9]\d* behind the manifest that is served/);
+      assert.ok(await page.locator('table', { hasText: 'Last batch' }).locator('tbody tr').count() > 0);
+      await close();
+    }
+  });
+
+  it('machines while the rollout is slow: who is behind is unknown, and none is listed as if it were known', async () => {
+    await world.mock.set({ mode: 'slow', only: '/v1/rollout', delay_ms: 4000 });
+    const { page, close } = await newPage(world);
+    await open(world, page, '#/machines?show=behind');
+    assert.match(await page.locator('main .lead').innerText(), /unknown how many are behind/);
+    assert.doesNotMatch(await page.locator('main').innerText(), /No machine fits/);
+    await page.waitForFunction(() => /[1-9]\d* behind/.test(document.querySelector('main .lead').textContent));
+    await close();
+  });
+
+  it('the overview gives no all-clear while any of its answers is an error, also beside old figures', async () => {
+    const { machines, rollout } = world.mock.fleet;
+    const calm = {
+      machines: machines.map((m) => ({ ...m, refused: 0, seen: new Date().toISOString() })),
+      rollout: { ...rollout, stragglers: [] },
+      regressions: { ...world.mock.fleet.regressions, regressions: [] },
+    };
+    for (const path of ['/v1/regressions', '/v1/rollout', '/v1/machines']) {
+      await world.mock.set({ mode: 'ok', fleet: calm });
+      const { page, close } = await newPage(world, { allow: network });
+      await open(world, page, '#/');
+      await page.getByText('Nothing: no regression, nobody behind, no stop.').waitFor();
+      await world.mock.set({ mode: 'error', only: path, fleet: calm, bump: true });
+      await page.waitForSelector('main .note.warn');
+      assert.match(await page.locator('main .note.warn').innerText(), /the database is locked/);
+      assert.equal(await page.getByText('Nothing: no regression').count(), 0, path);
+      assert.equal(await page.locator('[data-state=offline]').count(), 0);
+      await clean(page, `home without ${path}`);
+      await world.mock.set({ mode: 'ok', fleet: calm });
+      await page.getByText('Nothing: no regression, nobody behind, no stop.').waitFor();
+      assert.equal(await page.locator('main .note.warn').count(), 0);
+      await close();
+    }
+  });
+
+  it('of two back ends the row that the tuning takes is marked, and a higher gain of few machines does not lead', async () => {
+    const fleet = JSON.parse(JSON.stringify(world.mock.fleet));
+    const card = fleet.cards[0];
+    const first = card.rows[0];
+    const lone = { ...first.variants.find((v) => v.name !== 'base'), name: 'lone', gain_pct: 900, ci: [850, 950], machines: 2, standing_pct: 0 };
+    first.variants = [lone, ...first.variants.map((v, i) => ({ ...v, standing_pct: v.gain_pct === undefined ? undefined : v.name === 'base' ? 0 : Number((v.gain_pct - i / 100).toFixed(2)) }))];
+    first.leads = true;
+    card.rows.push({ ...first, backend: 'opencl', leads: false });
+    await world.mock.set({ mode: 'ok', fleet: { cards: fleet.cards } });
+    const { page, complaints, close } = await newPage(world);
+    await open(world, page, '#/cards?q=5090&program=lottery');
+    const marked = async (words) => page.locator('main tbody tr', { hasText: words }).count();
+    assert.equal(await marked('not used'), 1);
+    assert.equal(await page.locator('main tbody tr', { hasText: 'not used' }).locator('[data-label="Back end"]').innerText().then((t) => /opencl/.test(t)), true);
+    assert.match(await page.locator('main .lead').innerText(), /program, class, back end/);
+    await open(world, page, `#/cards/${encodeURIComponent(card.key)}`);
+    const variants = page.locator('table', { hasText: 'Standing' }).locator('tbody tr');
+    assert.notEqual(await variants.first().locator('th .variant').innerText(), 'lone');
+    assert.match(await variants.filter({ hasText: 'lone' }).innerText(), /\+900%/);
+    assert.equal((await variants.filter({ hasText: 'lone' }).locator('[data-label=Standing]').innerText()).trim(), '0.00%');
+    assert.match(await page.locator('main').innerText(), /used/);
+    await clean(page, 'card');
+    await open(world, page, `#/cards/${encodeURIComponent(card.key)}?program=${first.program}&class=${encodeURIComponent('loads=128, wide=0')}&backend=opencl`);
+    assert.match(await page.locator('.verdict').innerText(), /The tuning takes the row of another back end/);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('a hub that tells neither leads nor standing: nothing is marked, no column stands empty', async () => {
+    const { page, close } = await newPage(world);
+    await open(world, page, places.card);
+    assert.equal(await page.getByRole('button', { name: 'Standing' }).count(), 0);
+    assert.doesNotMatch(await page.locator('main').innerText(), /not used|another back end/);
+    await close();
+  });
+
+  it('wins are a number of their own, and of many defects six are shown at first', async () => {
+    const fleet = JSON.parse(JSON.stringify(world.mock.fleet));
+    fleet.cards[0].rows[0].variants[0].won = 9876;
+    const [program] = fleet.audit.programs;
+    fleet.audit.reports[program.program][0].report.defects = Array.from({ length: 40 }, (_, i) => `defect ${i} of forty`);
+    Object.assign(fleet.audit.reports[program.program][0].report.records, { given: 100, used: 60, other_source: 39, other_language: 1, repeated: 0 });
+    await world.mock.set({ mode: 'ok', fleet });
+    const { page, complaints, close } = await newPage(world);
+    await open(world, page, `#/cards/${encodeURIComponent(fleet.cards[0].key)}`);
+    assert.equal(await page.getByText('9,876', { exact: true }).count(), 1);
+    await open(world, page, `#/knobs/${program.program}`);
+    const seen = () => page.getByText(/^defect \d+ of forty$/).evaluateAll((all) => all.filter((e) => e.checkVisibility()).length);
+    assert.equal(await seen(), 6);
+    await page.getByText('34 more').click();
+    assert.equal(await seen(), 40);
+    assert.match(await page.locator('main').innerText(), /39 of another text of the program, 1 of another language/);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  it('a manifest that is offered to some: the overview says so beside who is behind', async () => {
+    const { rollout } = world.mock.fleet;
+    for (const [percent, words] of [[30, /served, which is offered to 30% and the canaries/], [100, /served$/m]]) {
+      await world.mock.set({ mode: 'ok', fleet: { rollout: { ...rollout, manifest: { ...rollout.manifest, percent } } } });
+      const { page, close } = await newPage(world);
+      await open(world, page, '#/');
+      assert.match(await page.locator('.concerns').innerText(), words);
+      await close();
+    }
+  });
+
   it('slow: says that it waits, then that the hub is slow, then shows the figures', async () => {
     await world.mock.set({ mode: 'slow', only: '/v1/machines', delay_ms: 15_000 });
     const { page, complaints, close } = await newPage(world);

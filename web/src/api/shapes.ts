@@ -35,6 +35,7 @@ export const variant = object({
   name: text,
   gain_pct: optional(number),
   ci: optional(interval),
+  standing_pct: optional(number),
   rate: optional(number),
   rate_per_w: optional(number),
   samples: otherwise(count, 0),
@@ -59,6 +60,8 @@ const row = object({
   unit: word,
   variant: word,
   choice: word,
+  /** Whether the tuning takes this row, of those of all back ends; undefined: the hub does not tell. */
+  leads: optional(flag),
   why: word,
   candidates: otherwise(list(text), []),
   samples: otherwise(count, 0),
@@ -270,14 +273,14 @@ const report = object({
   threshold_pct: optional(number),
   min_races: optional(count),
   min_regimes: optional(count),
-  records: optional(object({ given: otherwise(count, 0), used: otherwise(count, 0), sources: otherwise(count, 0) })),
+  records: optional(object({ given: otherwise(count, 0), used: otherwise(count, 0), other_language: otherwise(count, 0), other_source: otherwise(count, 0), other_metric: otherwise(count, 0), repeated: otherwise(count, 0), no_interval: otherwise(count, 0), fallbacks: otherwise(count, 0) })),
   knobs: list(knob),
   lost: otherwise(list(object({ variant: word, records: otherwise(count, 0), why: word })), []),
   defects: otherwise(list(text), []),
   contradictions: otherwise(list(text), []),
 });
 export type Audit = Checked<typeof report>;
-export const oneKnobs = answer({ program: text, editions: list(object({ language: word, report })) });
+export const oneKnobs = answer({ program: text, races: optional(count), cut: otherwise(flag, false), editions: list(object({ language: word, report })) });
 export type OneKnobs = Checked<typeof oneKnobs>;
 
 export const rollout = answer({

@@ -24,6 +24,11 @@ export function Tag({ children, kind = '' }: { children: ComponentChildren; kind
   return <span class={`tag ${kind}`}>{children}</span>;
 }
 
+/** Which of a card's rows for one program and class the tuning takes. */
+export function Used({ used }: { used?: 'used' | 'not used' }) {
+  return used ? <Tag kind={used === 'used' ? 'near' : ''}>{used}</Tag> : null;
+}
+
 export function Link({ view, item = '', query, children, ...rest }: { view: View; item?: string; query?: Query; children: ComponentChildren; class?: string; 'aria-label'?: string; 'aria-current'?: 'page' | 'true' }) {
   return <a href={format(view, item, query)} {...rest}>{children}</a>;
 }

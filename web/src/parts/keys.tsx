@@ -1,6 +1,7 @@
 // Single keys. They can be turned off, since speech input and some screen readers send letters of their own.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { own } from '../own';
 import { remember, remembered, setTheme, theme } from '../settings';
 import type { View } from '../route';
 import { nextTheme } from './theme_switch';
@@ -53,7 +54,7 @@ export function useKeys(actions: Actions): void {
         return;
       }
       if (writes(e.target) || !keysAreOn()) return;
-      const place = places[e.key];
+      const place = own(places, e.key);
       if (performance.now() - goes < 1500 && place) {
         goes = 0;
         act.current.go(place);

@@ -57,13 +57,13 @@ export function LiveStatus() {
   const word = pulse.error ? (pulse.error.lost ? 'Lost' : 'Failing') : age === undefined ? 'Connecting' : pulse.paused ? 'Paused' : 'Live';
   const tone = pulse.error ? 'bad' : pulse.paused || age === undefined ? 'warn' : 'good';
   return (
-    <div class={`live ${tone}`}>
+    <div class={`live ${tone}`} data-state={pulse.paused ? 'paused' : undefined}>
       <span class="lamp" aria-hidden="true" />
       <span class="words">
         <b>{word}</b>
         {age !== undefined && <span class="age" title="since the hub last answered">{age < 2 ? 'now' : `${F.duration(age)} ago`}</span>}
       </span>
-      <button type="button" class="button" aria-pressed={pulse.paused} onClick={() => poller.pause(!pulse.paused)}>
+      <button type="button" class="button" onClick={() => poller.pause(!pulse.paused)}>
         {pulse.paused ? 'Resume' : 'Pause'}
       </button>
     </div>

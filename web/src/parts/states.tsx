@@ -44,6 +44,18 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
+/** What else a view needs could not be had: said above it, also beside older figures. */
+export function Late({ of, what }: { of: Loaded<unknown>; what?: string }) {
+  if (!of.error) return null;
+  const words = of.data !== undefined ? `These are older figures${what ? ` of ${what}` : ''}: the newest could not be had` : `No figures of ${what ?? 'this'} could be had`;
+  return (
+    <div class="note warn" role="status" data-state="stale">
+      <p>{words} ({of.error.message}).</p>
+      <button type="button" class="button" onClick={of.retry}>Try again</button>
+    </div>
+  );
+}
+
 /** The view of a resource: `children` once there is data, with a note above it where the newest could not be had. */
 export function Show<T>({ of, what, children }: { of: Loaded<T>; what: string; children: (data: T) => ComponentChildren }) {
   if (of.data === undefined) {
@@ -52,12 +64,7 @@ export function Show<T>({ of, what, children }: { of: Loaded<T>; what: string; c
   }
   return (
     <>
-      {of.error && (
-        <div class="note warn" role="status" data-state="stale">
-          <p>These are older figures: the newest could not be had ({of.error.message}).</p>
-          <button type="button" class="button" onClick={of.retry}>Try again</button>
-        </div>
-      )}
+      <Late of={of} />
       {children(of.data)}
     </>
   );

@@ -1,4 +1,4 @@
-// The one table: sorted by buttons in its head, each row a block on a narrow screen. Roles are written out, since a
+// The one table: sorted by buttons in its head, each row a block where there is no room for it. Roles are written out, since a
 // table that is laid out as blocks loses its own.
 
 import type { ComponentChildren } from 'preact';
@@ -37,20 +37,33 @@ export interface TableProps<R> {
   most?: number;
 }
 
-/** Whether the table's place is too narrow for its columns, so that rows become blocks. */
-function useNarrow(columns: number) {
+/** Below so many px a column nothing but blocks can be read. */
+const leastPx = 60;
+
+/** A table that its place is too narrow for is set tighter, and where that does not do, its rows become blocks: nothing is cut off. */
+function useFit(columns: number, rows: unknown, shown: number) {
   const wrap = useRef<HTMLDivElement>(null);
-  const [narrow, set] = useState(false);
   useLayoutEffect(() => {
     const element = wrap.current;
-    if (!element) return undefined;
-    const measure = () => set(element.clientWidth < (columns > 3 ? 85 * columns : 310));
+    const scroll = element?.querySelector('.table-scroll');
+    if (!element || !scroll) return undefined;
+    const fits = (tight: boolean) => {
+      element.classList.toggle('tight', tight);
+      return scroll.scrollWidth <= scroll.clientWidth;
+    };
+    let measured = 0;
+    const measure = () => {
+      if (element.clientWidth === measured) return;
+      measured = element.clientWidth;
+      element.classList.remove('blocks');
+      if ((columns > 3 && measured < leastPx * columns) || !(fits(false) || fits(true))) element.classList.add('blocks');
+    };
     measure();
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     return () => observer.disconnect();
-  }, [columns]);
-  return { wrap, narrow };
+  }, [columns, rows, shown]);
+  return wrap;
 }
 
 function SortButton<R>({ column, sort, onPress }: { column: Column<R>; sort?: Sort; onPress: () => void }) {
@@ -70,7 +83,7 @@ export function Table<R>({ caption, columns: given, rows, keyOf, initial, sort: 
   const [own, setOwn] = useState(initial);
   const [shown, setShown] = useState(most);
   const sort = kept ?? own;
-  const { wrap, narrow } = useNarrow(columns.length);
+  const wrap = useFit(columns.length, rows, shown);
   const by = columns.find((c) => c.key === sort?.key && c.sort);
   const ordered = useMemo(() => (by?.sort && sort ? sorted(rows, by.sort, sort.direction) : rows), [rows, by?.key, sort?.direction]);
   useEffect(() => setShown(most), [most, caption]);
@@ -85,7 +98,7 @@ export function Table<R>({ caption, columns: given, rows, keyOf, initial, sort: 
   const ariaSort = (c: Column<R>) => (!c.sort ? undefined : c.key !== by?.key ? 'none' : sort?.direction === 'asc' ? 'ascending' : 'descending');
 
   return (
-    <div class={narrow ? 'table-wrap blocks' : 'table-wrap'} ref={wrap}>
+    <div class="table-wrap" ref={wrap}>
       {sortable.length > 1 && rows.length > 1 && (
         <div class="narrow-sort">
           <label>

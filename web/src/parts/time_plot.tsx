@@ -70,6 +70,7 @@ function extras(variants: readonly Variant[], days: string[], paint: ReturnType<
         });
         ctx.font = `${12 * ratio}px ${paint.font}`;
         ctx.textBaseline = 'middle';
+        ctx.textAlign = 'left';
         ends.sort((a, b) => a.y - b.y);
         let above = -Infinity;
         for (const end of ends) {

@@ -2,14 +2,14 @@ import { useEffect, useState } from 'preact/hooks';
 import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { useResource } from '../hooks';
-import { asideWords, choiceWords, ofRow, ofVariant } from '../judge';
-import { Ago, Facts, Gain, Id, Judged, Link, Tag } from '../parts/bits';
+import { asideText, choiceText, ofRow, ofVariant } from '../judge';
+import { Ago, Facts, Gain, Id, Judged, Link, Mark, Tag, Used } from '../parts/bits';
 import { Empty, Show } from '../parts/states';
 import { scaleOf, Strip, StripHead } from '../parts/strip';
 import { Table } from '../parts/table';
 import { TimePlot } from '../parts/time_plot';
 import type { ViewProps } from '../app';
-import { findRow, rowName, rowQuery } from './card_rows';
+import { findRow, rowName, rowQuery, usedOf } from './card_rows';
 
 const mostShown = 6;
 
@@ -38,11 +38,11 @@ function Rows({ card, now }: { card: shapes.Card; now: shapes.Row }) {
         rowClass={(r) => (r === now ? 'chosen' : '')}
         columns={[
           { key: 'program', title: 'Program', header: true, sort: (r) => `${r.program} ${F.classText(r.class)}`, cell: (r) => <Link view="cards" item={card.key} query={rowQuery(r)} aria-current={r === now ? 'true' : undefined}>{r.program} {F.classText(r.class)}</Link> },
-          { key: 'backend', title: 'Back end', cell: (r) => <>{r.backend}{r.metric && `, by ${r.metric}`}</>, sort: (r) => r.backend },
+          { key: 'backend', title: 'Back end', cell: (r) => <>{r.backend}{r.metric && `, by ${r.metric}`} <Used used={usedOf(r, card.rows)} /></>, sort: (r) => r.backend },
           { key: 'variant', title: 'Variant', cell: (r) => <span class="variant">{r.variant || F.dash}</span>, sort: (r) => r.variant },
           { key: 'gain', title: 'Gain', numeric: true, first: 'desc', cell: (r) => <Gain pct={r.gain_pct} ci={r.ci} />, sort: (r) => r.gain_pct },
           { key: 'says', title: 'Verdict', cell: (r) => <Judged judgement={ofRow(r)} /> },
-          { key: 'choice', title: 'Choice', cell: (r) => choiceWords[r.choice] ?? r.choice, sort: (r) => r.choice },
+          { key: 'choice', title: 'Choice', cell: (r) => choiceText(r.choice), sort: (r) => r.choice },
           { key: 'races', title: 'Races', numeric: true, first: 'desc', cell: (r) => F.count(r.races), sort: (r) => r.races },
         ]}
       />
@@ -55,7 +55,7 @@ interface Picked {
   toggle: (name: string) => void;
 }
 
-function standing(row: shapes.Row, name: string) {
+function place(row: shapes.Row, name: string) {
   if (name === row.variant) return <Tag kind="win">chosen</Tag>;
   if (name !== 'base' && row.candidates.includes(name)) return <Tag kind="near">candidate</Tag>;
   return null;
@@ -63,21 +63,23 @@ function standing(row: shapes.Row, name: string) {
 
 function Variants({ row, picked }: { row: shapes.Row; picked: Picked }) {
   const scale = scaleOf(row.variants);
+  const standing = row.variants.some((v) => v.standing_pct !== undefined);
   return (
     <Table
       caption="Variants with their gains over base"
       rows={row.variants}
       keyOf={(v) => v.name}
-      initial={{ key: 'gain', direction: 'desc' }}
+      initial={{ key: standing ? 'standing' : 'gain', direction: 'desc' }}
       rowClass={(v) => (v.name === row.variant ? 'chosen' : '')}
       columns={[
-        { key: 'name', title: 'Variant', header: true, sort: (v) => v.name, cell: (v) => <><span class="variant">{v.name}</span> {standing(row, v.name)}</> },
+        { key: 'name', title: 'Variant', header: true, sort: (v) => v.name, cell: (v) => <><span class="variant">{v.name}</span> {place(row, v.name)}</> },
         { key: 'gain', title: 'Gain', numeric: true, first: 'desc', sort: (v) => v.gain_pct, cell: (v) => <Gain pct={v.gain_pct} ci={v.ci} /> },
         { key: 'strip', title: 'Interval', className: 'strip-cell', head: <StripHead scale={scale} />, cell: (v) => <Strip scale={scale} of={v} tone={ofVariant(v).tone} hollow={v.name === 'base'} /> },
+        standing && { key: 'standing', title: 'Standing', numeric: true, first: 'desc', sort: (v) => v.standing_pct, cell: (v) => F.gain(v.standing_pct) },
         { key: 'says', title: 'Verdict', cell: (v) => <Judged judgement={ofVariant(v)} />, sort: (v) => ofVariant(v).words },
         { key: 'rate', title: 'Rate', numeric: true, first: 'desc', sort: (v) => v.rate, cell: (v) => F.rate(v.rate, row.unit) },
         row.variants.some((v) => v.rate_per_w !== undefined) && { key: 'watt', title: 'Per watt', numeric: true, first: 'desc', sort: (v) => v.rate_per_w, cell: (v) => F.rate(v.rate_per_w, row.unit && `${row.unit}/W`) },
-        { key: 'won', title: 'Won', numeric: true, first: 'desc', sort: (v) => v.won, cell: (v) => `${F.count(v.won)} of ${F.count(v.races)}` },
+        { key: 'won', title: 'Won', numeric: true, first: 'desc', sort: (v) => v.won, cell: (v) => F.count(v.won) },
         { key: 'samples', title: 'Samples', numeric: true, first: 'desc', sort: (v) => v.samples, cell: (v) => F.count(v.samples) },
         { key: 'machines', title: 'Machines', numeric: true, first: 'desc', sort: (v) => v.machines, cell: (v) => F.count(v.machines) },
         { key: 'exits', title: 'Left the race', cell: (v) => F.exitsText(v.exits) || <span class="muted">never</span> },
@@ -122,7 +124,7 @@ function SetAside({ row }: { row: shapes.Row }) {
           keyOf={(s) => `${s.machine} ${s.reason} ${s.why}`}
           columns={[
             { key: 'machine', title: 'Machine', header: true, cell: (s) => (s.machine ? <Id id={s.machine} view="races" query={{ machine: s.machine }} /> : F.dash), sort: (s) => s.machine },
-            { key: 'reason', title: 'Reason', cell: (s) => asideWords[s.reason] ?? s.reason, sort: (s) => s.reason },
+            { key: 'reason', title: 'Reason', cell: (s) => asideText(s.reason), sort: (s) => s.reason },
             { key: 'why', title: 'Why', cell: (s) => s.why },
             { key: 'races', title: 'Races', numeric: true, first: 'desc', cell: (s) => F.count(s.races), sort: (s) => s.races },
           ]}
@@ -133,7 +135,7 @@ function SetAside({ row }: { row: shapes.Row }) {
 }
 
 function usePicked(row: shapes.Row): Picked & { variants: shapes.Variant[] } {
-  const first = row.variants.filter((v) => v.name !== 'base' && v.gain_pct !== undefined).sort((a, b) => (b.gain_pct ?? 0) - (a.gain_pct ?? 0)).slice(0, 3).map((v) => v.name);
+  const first = row.variants.filter((v) => v.name !== 'base' && v.gain_pct !== undefined).sort((a, b) => (b.standing_pct ?? b.gain_pct ?? 0) - (a.standing_pct ?? a.gain_pct ?? 0)).slice(0, 3).map((v) => v.name);
   const [own, set] = useState<readonly string[]>();
   const id = rowName(row);
   useEffect(() => set(undefined), [id]);
@@ -154,10 +156,11 @@ function RowView({ card, row }: { card: shapes.Card; row: shapes.Row }) {
           <span class="variant big">{row.variant || 'no winner'}</span> <Gain pct={row.gain_pct} ci={row.ci} /> <Judged judgement={ofRow(row)} />
         </p>
         <p>{row.why || 'The hub gives no reason.'}</p>
+        {usedOf(row, card.rows) === 'not used' && <p><Mark tone="warn">The tuning takes the row of another back end or measure.</Mark></p>}
         {near.length > 0 && <p class="muted">As good as the best, within 1%: {near.map((n) => <span key={n} class="variant">{n}</span>)}</p>}
       </div>
       <Facts facts={[
-        { name: 'Choice', value: choiceWords[row.choice] ?? row.choice },
+        { name: 'Choice', value: choiceText(row.choice) },
         { name: 'Rate', value: F.rate(row.rate, row.unit) },
         { name: 'Rate of base', value: F.rate(row.base_rate, row.unit) },
         row.rate_per_w !== undefined && { name: 'Per watt', value: F.rate(row.rate_per_w, row.unit && `${row.unit}/W`) },
@@ -167,6 +170,7 @@ function RowView({ card, row }: { card: shapes.Card; row: shapes.Row }) {
         { name: 'Newest', value: <Ago stamp={row.newest} /> },
       ]} />
       <h3>Variants</h3>
+      {row.variants.some((v) => v.standing_pct !== undefined) && <p class="muted">The choice compares the standing: the median over all machines, where one that has not raced a variant counts as having seen no gain. A gain of a few machines alone does not win.</p>}
       {row.variants.length === 0 ? <p class="muted">The hub tells nothing of its variants.</p> : <Variants row={row} picked={picked} />}
       <section aria-labelledby="days">
         <h3 id="days">Over time</h3>

@@ -31,7 +31,7 @@ function Tiles() {
     <dl class="tiles">
       <Tile title="Machines" view="machines" value={F.count(summary.machines)} />
       <Tile title="Cards" view="cards" value={F.count(summary.cards)} note="kinds of silicon" />
-      <Tile title="Races" view="races" value={F.count(summary.races)} note={<>newest <Ago stamp={summary.newest} /></>} />
+      <Tile title="Races" view="races" value={F.count(summary.races)} note={summary.newest ? <>newest <Ago stamp={summary.newest} /></> : 'none yet'} />
       <Tile title="Store" value={F.bytes(summary.store?.bytes)} note={summary.store ? summary.store.version || summary.store.kind : undefined} />
       <Tile title="Hub" value={<>up {F.duration(summary.uptime_s)}</>} note={summary.stale_s ? `aggregates ${F.duration(summary.stale_s)} behind` : 'aggregates up to date'} />
     </dl>
@@ -46,6 +46,12 @@ interface Concern {
   query?: Record<string, string>;
 }
 
+/** That machines are behind is as wanted while a manifest is offered to some only. */
+function behindWords({ manifest }: shapes.Rollout): string {
+  const some = manifest?.percent !== undefined && manifest.percent < 100;
+  return `behind the manifest that is served${some ? `, which is offered to ${F.percent(manifest.percent ?? 0)} and the canaries` : ''}`;
+}
+
 function rolloutConcerns(rollout: shapes.Rollout, now: number): Concern[] {
   const found: Concern[] = [];
   const { manifest, stop, problem } = rollout;
@@ -55,7 +61,7 @@ function rolloutConcerns(rollout: shapes.Rollout, now: number): Concern[] {
   const left = manifest && !manifest.expired ? ((F.parseStamp(manifest.expires) ?? Infinity) - now) / 86_400_000 : Infinity;
   if (manifest && left < 3) found.push({ key: 'expires', tone: 'warn', view: 'rollout', words: `Manifest ${manifest.version} expires ${F.until(manifest.expires, now)}` });
   if (rollout.canaries?.regressions) found.push({ key: 'canaries', tone: 'bad', view: 'regressions', words: `${F.counted(rollout.canaries.regressions, 'regression')} in the canaries’ races` });
-  if (rollout.stragglers.length > 0) found.push({ key: 'stragglers', tone: 'warn', view: 'machines', query: { show: 'behind' }, words: `${F.counted(rollout.stragglers.length, 'machine')} of ${F.count(rollout.machines)} behind the manifest that is served` });
+  if (rollout.stragglers.length > 0) found.push({ key: 'stragglers', tone: 'warn', view: 'machines', query: { show: 'behind' }, words: `${F.counted(rollout.stragglers.length, 'machine')} of ${F.count(rollout.machines)} ${behindWords(rollout)}` });
   return found;
 }
 
@@ -73,14 +79,19 @@ function Concerns() {
   const refused = active.filter((m) => m.refused > 0).length;
   if (refused > 0) found.push({ key: 'refused', tone: 'warn', view: 'machines', query: { show: 'refused' }, words: `Records of ${F.counted(refused, 'machine')} were refused` });
 
-  const failed = [rollout, regressions, machines].find((r) => r.error && r.data === undefined);
-  const waiting = [rollout, regressions, machines].some((r) => r.loading && r.data === undefined);
+  const asked = [{ of: rollout, what: 'the rollout' }, { of: regressions, what: 'regressions' }, { of: machines, what: 'machines' }];
+  const failed = asked.filter(({ of }) => of.error);
+  const waiting = asked.some(({ of }) => of.loading && of.data === undefined);
   return (
     <section aria-labelledby="look">
       <h2 id="look">To look at</h2>
-      {failed && <p class="note warn" role="status">Not all could be had: {failed.error?.message}. It is asked again by itself.</p>}
-      {found.length === 0 && waiting && !failed && <p class="muted" role="status">Looking …</p>}
-      {found.length === 0 && !waiting && !failed && <p class="calm">{active.length > 0 ? <Mark tone="ok">Nothing: no regression, nobody behind, no stop.</Mark> : <Mark tone="none">Nothing yet: no machine is enrolled.</Mark>}</p>}
+      {failed.length > 0 && (
+        <p class="note warn" role="status">
+          The newest of {failed.map(({ what }) => what).join(', ')} could not be had: {[...new Set(failed.map(({ of }) => of.error?.message))].join('; ')}. It is asked again by itself.
+        </p>
+      )}
+      {found.length === 0 && waiting && failed.length === 0 && <p class="muted" role="status">Looking …</p>}
+      {found.length === 0 && !waiting && failed.length === 0 && <p class="calm">{active.length > 0 ? <Mark tone="ok">Nothing: no regression, nobody behind, no stop.</Mark> : <Mark tone="none">Nothing yet: no machine is enrolled.</Mark>}</p>}
       {found.length > 0 && (
         <ul class="concerns">
           {found.sort((a, b) => Number(b.tone !== 'warn') - Number(a.tone !== 'warn')).map((c) => (

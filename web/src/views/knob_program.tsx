@@ -7,6 +7,7 @@ import { Filters, FilterField, SelectField } from '../parts/filters';
 import { Empty, Show } from '../parts/states';
 import { scaleOf, Strip, StripHead } from '../parts/strip';
 import { Table } from '../parts/table';
+import { own } from '../own';
 import { matches } from '../sort';
 import type { ViewProps } from '../app';
 import { Verdict } from './knobs';
@@ -57,7 +58,7 @@ function Value({ value }: { value: shapes.KnobValue }) {
       </p>
       {value.claims.length > 0 && (
         <ul class="claims">
-          {value.claims.map((c) => <li key={`${c.outcome} ${c.where}`}>Claim, line {F.count(c.line)}: {c.outcome} where <code>{c.where}</code> <Mark tone={claimTones[c.state] ?? 'none'}>{c.state}</Mark></li>)}
+          {value.claims.map((c) => <li key={`${c.outcome} ${c.where}`}>Claim, line {F.count(c.line)}: {c.outcome} where <code>{c.where}</code> <Mark tone={own(claimTones, c.state) ?? 'none'}>{c.state}</Mark></li>)}
         </ul>
       )}
       {value.regimes.length > 0 && <Regimes value={value} />}
@@ -65,14 +66,31 @@ function Value({ value }: { value: shapes.KnobValue }) {
   );
 }
 
+const firstSentences = 6;
+
 function Sentences({ title, of }: { title: string; of: string[] }) {
   if (of.length === 0) return null;
   return (
     <section class="sentences">
       <h2>{title}</h2>
-      <ul>{of.map((s) => <li key={s}>{s}</li>)}</ul>
+      <ul>{of.slice(0, firstSentences).map((s) => <li key={s}>{s}</li>)}</ul>
+      {of.length > firstSentences && (
+        <details>
+          <summary>{F.count(of.length - firstSentences)} more</summary>
+          <ul>{of.slice(firstSentences).map((s) => <li key={s}>{s}</li>)}</ul>
+        </details>
+      )}
     </section>
   );
+}
+
+/** Why records of the program were not used, the commonest first. */
+export function leftOut(records: NonNullable<shapes.Audit['records']>): string {
+  const reasons: [string, number][] = [
+    ['of another text of the program', records.other_source], ['of another language', records.other_language], ['by another measure', records.other_metric],
+    ['repeated', records.repeated], ['without an interval', records.no_interval], ['of a fallback', records.fallbacks],
+  ];
+  return reasons.filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]).map(([why, n]) => `${F.count(n)} ${why}`).join(', ');
 }
 
 function Edition({ report, filter }: { report: shapes.Audit; filter: string }) {
@@ -81,6 +99,7 @@ function Edition({ report, filter }: { report: shapes.Audit; filter: string }) {
     <>
       <Facts facts={[
         report.records && { name: 'Records used', value: `${F.count(report.records.used)} of ${F.count(report.records.given)}` },
+        report.records && leftOut(report.records) && { name: 'Not used', value: <span class="long">{leftOut(report.records)}</span> },
         report.threshold_pct !== undefined && { name: 'Threshold', value: F.gain(report.threshold_pct).replace('+', '') },
         report.min_races !== undefined && { name: 'Races wanted', value: F.count(report.min_races) },
         report.min_regimes !== undefined && { name: 'Regimes wanted', value: F.count(report.min_regimes) },
@@ -131,6 +150,7 @@ export function KnobProgramView({ route }: ViewProps) {
                 <FilterField label="Filter" value={q} placeholder="knob, value, verdict …" onChange={(v) => look(route, { q: v })} />
                 {data.editions.length > 1 && <SelectField label="Language" value={edition.language} onChange={(v) => look(route, { language: v })} options={data.editions.map((e) => [e.language, e.language] as const)} />}
               </Filters>
+              {data.cut && data.races !== undefined && <p class="muted">The newest {F.counted(data.races, 'race')} of the window were read; there are more.</p>}
               <Edition report={edition.report} filter={q} />
             </>
           );

@@ -6,6 +6,7 @@ import { Link, Mark } from '../parts/bits';
 import { FilterField, Filters } from '../parts/filters';
 import { Empty, Show } from '../parts/states';
 import { Table } from '../parts/table';
+import { own } from '../own';
 import { matches } from '../sort';
 import type { ViewProps } from '../app';
 
@@ -13,7 +14,7 @@ const order = ['trade-off', 'bake in', 'drop', 'unproven'];
 const tones: Record<string, Tone> = { 'trade-off': 'ok', 'bake in': 'warn', drop: 'warn', unproven: 'none' };
 
 export function Verdict({ verdict }: { verdict: string }) {
-  return <Mark tone={tones[verdict] ?? 'none'}>{verdict || 'none'}</Mark>;
+  return <Mark tone={own(tones, verdict) ?? 'none'}>{verdict || 'none'}</Mark>;
 }
 
 export function KnobsView({ route }: ViewProps) {
@@ -44,7 +45,7 @@ export function KnobsView({ route }: ViewProps) {
                     { key: 'language', title: 'Language', sort: (p) => p.language, cell: (p) => p.language || F.dash },
                     { key: 'knobs', title: 'Knobs', numeric: true, first: 'desc', sort: (p) => p.knobs, cell: (p) => F.count(p.knobs) },
                     { key: 'races', title: 'Races', numeric: true, first: 'desc', sort: (p) => p.races, cell: (p) => F.count(p.races) },
-                    ...words.map((word) => ({ key: word.replace(/[^a-z]/g, '_'), title: word[0]?.toUpperCase() + word.slice(1), numeric: true, first: 'desc' as const, sort: (p: shapes.Knobs['programs'][number]) => p.verdicts[word] ?? 0, cell: (p: shapes.Knobs['programs'][number]) => (p.verdicts[word] ? <Mark tone={tones[word] ?? 'none'}>{F.count(p.verdicts[word])}</Mark> : <span class="muted">0</span>) })),
+                    ...words.map((word) => ({ key: word.replace(/[^a-z]/g, '_'), title: word[0]?.toUpperCase() + word.slice(1), numeric: true, first: 'desc' as const, sort: (p: shapes.Knobs['programs'][number]) => own(p.verdicts, word) ?? 0, cell: (p: shapes.Knobs['programs'][number]) => (own(p.verdicts, word) ? <Mark tone={own(tones, word) ?? 'none'}>{F.count(own(p.verdicts, word))}</Mark> : <span class="muted">0</span>) })),
                   ]}
                 />
               )}

@@ -3,8 +3,9 @@ import * as F from '../format';
 import { look, useNow, useResource } from '../hooks';
 import { Ago, Id, Mark, Share, Tag, Two } from '../parts/bits';
 import { FilterField, Filters, SelectField } from '../parts/filters';
-import { Empty, Show } from '../parts/states';
+import { Empty, Late, Show } from '../parts/states';
 import { Table } from '../parts/table';
+import { own } from '../own';
 import { formatSort, matches, parseSort } from '../sort';
 import type { ViewProps } from '../app';
 
@@ -16,13 +17,14 @@ export function silent(machine: shapes.Machine, nowMs: number): boolean {
 }
 
 interface Facts {
-  behind: ReadonlySet<string>;
+  /** undefined: not known, since the rollout could not be had */
+  behind?: ReadonlySet<string>;
   nowMs: number;
 }
 
 const kinds: Record<string, { text: string; fits: (m: shapes.Machine, f: Facts) => boolean }> = {
   active: { text: 'active', fits: (m) => m.state !== 'retired' },
-  behind: { text: 'behind the rollout', fits: (m, f) => f.behind.has(m.id) },
+  behind: { text: 'behind the rollout', fits: (m, f) => f.behind?.has(m.id) ?? false },
   silent: { text: 'silent for a day', fits: (m, f) => silent(m, f.nowMs) },
   refused: { text: 'with refused records', fits: (m) => m.refused > 0 },
   canaries: { text: 'canaries', fits: (m) => m.canary },
@@ -67,16 +69,18 @@ export function tally(machines: readonly shapes.Machine[], version: (m: shapes.M
 
 function List({ machines, facts, route }: { machines: shapes.Machine[]; facts: Facts } & ViewProps) {
   const { q = '', show = 'active', sort = '-seen' } = route.query;
-  const kind = kinds[show] ?? kinds['all'];
+  const kind = own(kinds, show) ?? kinds['all'];
   const rows = machines.filter((m) => kind?.fits(m, facts) && matches(q, m.id, m.label, m.agent, m.state, m.canary ? 'canary' : '', m.replaces));
+  const unknown = kind === kinds['behind'] && !facts.behind;
+  const found = (k: typeof kind) => (k === kinds['behind'] && !facts.behind ? 'unknown' : F.count(machines.filter((m) => k?.fits(m, facts)).length));
   return (
     <>
       <Filters label="Filter machines">
         <FilterField label="Filter" value={q} placeholder="fingerprint, label, version …" onChange={(v) => look(route, { q: v })} />
-        <SelectField label="Show" value={show} onChange={(v) => look(route, { show: v })} options={Object.entries(kinds).map(([key, k]) => [key, `${k.text} (${F.count(machines.filter((m) => k.fits(m, facts)).length)})`] as const)} />
-        <p class="found" role="status">{F.count(rows.length)} of {F.counted(machines.length, 'machine')}</p>
+        <SelectField label="Show" value={show} onChange={(v) => look(route, { show: v })} options={Object.entries(kinds).map(([key, k]) => [key, `${k.text} (${found(k)})`] as const)} />
+        <p class="found" role="status">{unknown ? 'unknown' : F.count(rows.length)} of {F.counted(machines.length, 'machine')}</p>
       </Filters>
-      {rows.length === 0 ? <Empty title="No machine fits the filter" /> : (
+      {unknown ? <Empty title="Not known who is behind"><p>The hub has not told its rollout.</p></Empty> : rows.length === 0 ? <Empty title="No machine fits the filter" /> : (
         <Table
           caption="Machines"
           rows={rows}
@@ -88,7 +92,7 @@ function List({ machines, facts, route }: { machines: shapes.Machine[]; facts: F
             { key: 'state', title: 'State', sort: (m) => `${m.state}${silent(m, facts.nowMs)}`, cell: (m) => <State machine={m} facts={facts} /> },
             { key: 'seen', title: 'Last batch', numeric: true, first: 'desc', sort: (m) => F.parseStamp(m.seen), cell: (m) => <Ago stamp={m.seen} /> },
             { key: 'agent', title: 'Agent', sort: (m) => m.agent, first: 'desc', cell: (m) => m.agent || F.dash },
-            { key: 'manifest', title: 'Manifest', sort: (m) => m.manifest, first: 'desc', cell: (m) => <>{m.manifest || 'none'} {facts.behind.has(m.id) && <Mark tone="warn">behind</Mark>}</> },
+            { key: 'manifest', title: 'Manifest', sort: (m) => m.manifest, first: 'desc', cell: (m) => <>{m.manifest || 'none'} {facts.behind?.has(m.id) && <Mark tone="warn">behind</Mark>}</> },
             { key: 'accepted', title: 'Accepted', numeric: true, first: 'desc', sort: (m) => m.accepted, cell: (m) => F.count(m.accepted) },
             { key: 'duplicate', title: 'Duplicate', numeric: true, first: 'desc', sort: (m) => m.duplicate, cell: (m) => F.count(m.duplicate) },
             { key: 'refused', title: 'Refused', numeric: true, first: 'desc', sort: (m) => m.refused, cell: (m) => (m.refused > 0 ? <Mark tone="fault">{F.count(m.refused)}</Mark> : '0') },
@@ -118,11 +122,12 @@ export function MachinesView({ route }: ViewProps) {
             );
           }
           const active = data.machines.filter((m) => m.state !== 'retired' && !m.id.startsWith('import:'));
-          const facts = { behind: new Set(rollout.data?.stragglers), nowMs };
+          const facts = { behind: rollout.data && new Set(rollout.data.stragglers), nowMs };
           return (
             <>
+              <Late of={rollout} what="the rollout" />
               <p class="lead">
-                {F.counted(active.length, 'active machine')}, {F.count(active.filter((m) => m.canary).length)} canaries; {F.count(facts.behind.size)} behind the manifest that is served
+                {F.counted(active.length, 'active machine')}, {F.count(active.filter((m) => m.canary).length)} canaries; {facts.behind ? `${F.count(facts.behind.size)} behind the manifest that is served` : 'unknown how many are behind the manifest that is served'}
                 {rollout.data?.manifest && ` (${rollout.data.manifest.version})`}; {F.count(active.filter((m) => silent(m, nowMs)).length)} silent for a day.
               </p>
               <div class="pair">

@@ -2,11 +2,12 @@ import { useRef, useState } from 'preact/hooks';
 import * as shapes from '../api/shapes';
 import * as F from '../format';
 import { useResource, useServices } from '../hooks';
-import { exitWords, ofVariant, ofVerdict } from '../judge';
+import { exitText, ofVariant, ofVerdict } from '../judge';
 import { Ago, cardItem, Facts, Gain, Id, Judged, Link, Mark, Tag } from '../parts/bits';
 import { Show } from '../parts/states';
 import { scaleOf, Strip, StripHead } from '../parts/strip';
 import { Table } from '../parts/table';
+import { own } from '../own';
 import type { ViewProps } from '../app';
 
 /** Where there is no clipboard (plain HTTP to another host) the text is selected for Ctrl+C. */
@@ -48,11 +49,11 @@ interface Raced extends shapes.Detail {
 
 function raced(record: shapes.RaceRecord): Raced[] {
   const nothing = { out: '', exit: '', same_code_as: '', fallback: false } as shapes.Detail;
-  return Object.entries(record.variants).map(([name, rate]) => ({ ...(record.detail[name] ?? nothing), name, rate }));
+  return Object.entries(record.variants).map(([name, rate]) => ({ ...(own(record.detail, name) ?? nothing), name, rate }));
 }
 
 function Ended({ v }: { v: Raced }) {
-  const words = exitWords[v.exit || 'stayed'] ?? v.exit;
+  const words = exitText(v.exit);
   return (
     <span>
       {v.exit && <><Tag>{v.exit}</Tag> </>}
