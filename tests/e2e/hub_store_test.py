@@ -3,14 +3,13 @@ import glob
 import hashlib
 import json
 import os
-import shutil
 import sqlite3
-import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import postgres  # noqa: E402
 from support import Case  # noqa: E402
 
 
@@ -93,35 +92,9 @@ class Stores(Case):
         self.assertEqual(self.exported("sqlite:copy.sqlite"), self.exported(store))
 
     def test_a_copy_through_postgresql(self):
-        programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-        if not programs:
-            self.skipTest("no server of PostgreSQL is installed (package postgresql)")
-        if os.geteuid() == 0 and not shutil.which("setpriv"):
-            self.skipTest("there is no setpriv to run the server as the user postgres")
-        folder = self.path("pg")
-        os.mkdir(folder, 0o700)
-        prefix = []
-        if os.geteuid() == 0:
-            for path in (self.folder, folder):
-                os.chmod(path, 0o755)
-            shutil.chown(folder, "postgres", "postgres")
-            prefix = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-
-        def run(program, *arguments):
-            done = subprocess.run([*prefix, os.path.join(programs[-1], program), *arguments], capture_output=True, text=True, cwd="/")
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-
-        run("initdb", "-D", folder + "/data", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
-        server = subprocess.Popen([*prefix, os.path.join(programs[-1], "postgres"), "-D", folder + "/data", "-k", folder, "-h", "",
-                                   "-c", "fsync=off"], cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.terminate)
-        for _ in range(300):
-            if subprocess.run([os.path.join(programs[-1], "pg_isready"), "-q", "-h", folder], cwd="/").returncode == 0:
-                break
-            time.sleep(0.1)
-        run("createdb", "-h", folder, "-U", "postgres", "fleet")
-        url = f"postgresql://postgres:s3cret@/fleet?host={folder}"
+        if why := postgres.missing():
+            self.skipTest(why)
+        url = postgres.Server(self, self.path("pg")).url
         store = self.filled()
         self.hub("copy", store, url)
         self.assertEqual(self.exported(url), self.exported(store))

@@ -13,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import fleet_manifest_test  # noqa: E402
+import postgres  # noqa: E402
 from hub_client import BATCH, Client, Machine  # noqa: E402
 from support import Case, FURLONG, SOURCE  # noqa: E402
 
@@ -218,6 +219,85 @@ class Hub(HubCase):
         self.assertEqual((status, len(reply["accepted"])), (200, 20))
         there = self.run_furlong("hub", "machines", self.store, "--json")
         self.assertEqual(json.loads(there.stdout)["machines"][0]["accepted"], len(acknowledged) + 20)
+
+    def test_a_store_that_was_moved_takes_nothing_until_it_is_back(self):
+        hub = self.start_hub()
+        client = self.client()
+        box = self.enrolled(1, client)
+        first, second = [box.record(1)], [box.record(2)]
+        self.assertEqual(client.send(box, first)[0], 200)
+
+        def move(name, to):
+            for suffix in ("", "-wal", "-shm"):
+                os.rename(self.path(name + suffix), self.path(to + suffix))
+        move("hub.sqlite", "away")
+        for _ in range(2):
+            status, reply, headers = client.send(box, second)
+            self.assertEqual(status, 503, reply)
+            self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+            self.assertEqual(client.ask("GET", "/healthz")[0], 503)
+            self.assertEqual(client.ask("GET", "/v1/machines")[0], 503)
+            self.assertEqual(client.send(Machine(2), [])[0], 503, "whether a machine is known, nobody knows")
+        self.assertFalse(os.path.exists(self.path("hub.sqlite")), "no empty store is made in its place")
+        move("away", "hub.sqlite")
+        self.assertEqual(client.ask("GET", "/healthz")[0], 200)
+        status, reply, _ = client.send(box, second)
+        self.assertEqual((status, reply["accepted"]), (200, [second[0]["id"]]))
+        self.assertEqual(self.end_hub(hub), 0)
+        there = self.run_furlong("hub", "machines", self.store, "--json")
+        self.assertEqual(json.loads(there.stdout)["machines"][0]["accepted"], 2)
+
+    def test_a_server_that_is_killed_loses_nothing_that_was_acknowledged(self):
+        if why := postgres.missing():
+            self.skipTest(why)
+        server = postgres.Server(self, self.path("pg"))
+        self.store = server.url
+        hub = self.start_hub("--batches-per-minute", "1000000", "--refresh-s", "0.2")
+        boxes = [self.enrolled(number) for number in range(3)]
+        acknowledged = [set() for _ in boxes]
+        failures, ending = [0 for _ in boxes], threading.Event()
+
+        def send(number):
+            """What was not acknowledged is sent again, as agents do."""
+            client, epoch, waiting = self.client(), 0, None
+            while not ending.is_set() or waiting:
+                if waiting is None:
+                    waiting, epoch = boxes[number].batch([boxes[number].record(epoch)]), epoch + 1
+                status, reply, _ = client.send_body(boxes[number], waiting)
+                if status == 200:
+                    acknowledged[number].update(reply["accepted"] + reply["duplicate"])
+                    waiting = None
+                elif status == 503:
+                    failures[number] += 1
+                    time.sleep(0.02)
+                else:
+                    raise AssertionError((status, reply))
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(len(boxes))]
+        for thread in threads:
+            thread.start()
+        asked = self.client()
+        try:
+            for _ in range(2):
+                counts = [len(ids) for ids in acknowledged]
+                self.until_seen(lambda: all(len(ids) > count + 2 for ids, count in zip(acknowledged, counts)), "records are taken")
+                before = list(failures)
+                server.kill()
+                self.until_seen(lambda: all(now > then for now, then in zip(failures, before)), "batches are answered 503")
+                status, page, _ = asked.ask("GET", "/healthz")
+                self.assertEqual(status, 503, page)
+                self.assertNotIn(b"s3cret", page)
+                server.start()
+                self.until_seen(lambda: asked.ask("GET", "/healthz")[0] == 200, "it answers again")
+        finally:
+            ending.set()
+            for thread in threads:
+                thread.join(PATIENCE)
+        self.until_seen(lambda: "it takes batches again" in self.hub_log(), "the log tells")
+        self.assertEqual(self.end_hub(hub), 0)
+        self.assertNotIn("s3cret", self.hub_log())
+        exported = self.run_furlong("fleet", "export", "--store", self.store).stdout
+        there = {json.loads(line)["id"] for line in exported.splitlines()}
+        self.assertEqual(there, set().union(*acknowledged), "what was acknowledged, and nothing else")
 
     def test_tls(self):
         cert, key = self.path("cert.pem"), self.path("key.pem")

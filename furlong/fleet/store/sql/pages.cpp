@@ -1,7 +1,9 @@
 // Pages of races.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "furlong/fleet/store/sql/row.h"
 #include "furlong/fleet/store/sql/sql_store.h"
@@ -11,11 +13,22 @@ namespace {
 
 constexpr std::size_t most_on_page = 1000, most_shown = 4 * most_on_page;
 constexpr std::size_t most_at_once = 20'000;  // ids that are looked at with one statement
+constexpr std::size_t sparse = 64;            // a machine with fewer than one race of so many
+constexpr std::int64_t most_subjects = 200;   // of a machine whose races are sought by time
 
 // All that a filter asks for is in the index: rows are read only for the page itself.
 constexpr std::string_view walk_ids =
     "SELECT id, subject, machine, ts_us, label, driver, winner FROM race WHERE id<?1 ORDER BY id DESC LIMIT "
     "?2";
+// A machine's races of one subject lie in order of time.
+constexpr std::string_view walk_times =
+    "SELECT id, subject, machine, ts_us, label, driver, winner FROM race WHERE subject=?1 AND machine=?2 AND "
+    "ts_us>=?3 AND ts_us<?4 LIMIT ?5";
+// From one subject of a machine to the next, past the races of each.
+constexpr std::string_view machine_subjects =
+    "WITH RECURSIVE each(subject) AS (SELECT min(subject) FROM race WHERE machine=?1 UNION ALL "
+    "SELECT (SELECT min(subject) FROM race WHERE machine=?1 AND subject>each.subject) FROM each "
+    "WHERE each.subject IS NOT NULL) SELECT subject FROM each WHERE subject IS NOT NULL LIMIT ?2";
 constexpr std::string_view read_row =
     "SELECT slot, source, epoch, batch, data FROM race WHERE subject=?1 AND machine=?2 AND ts_us=?3 AND "
     "id=?4";
@@ -61,6 +74,11 @@ class PageReader {
   Result<bool> is_after_all(std::int64_t ts_us);
   /// Appends what fits of the next `count` ids below `below`, which it moves; false: there are no more.
   Result<bool> walk(std::string& below, std::size_t count, std::vector<Found>& found);
+  /// All that fits below `below`, by the times of the one machine that is wanted, the newest first; nullopt:
+  /// more than `most` would have to be looked at.
+  Result<std::optional<std::vector<Found>>> seek(std::string_view below, std::size_t most);
+  /// Appends the race of a row of walk_ids if it fits.
+  Status take(const Row& row, std::vector<Found>& found) const;
   Status read_rows(std::span<Found> found);
   Status read_subjects(std::span<const Found> found);
   Result<std::vector<RaceSummary>> name_all(std::span<const Found> found);
@@ -110,37 +128,68 @@ Result<bool> PageReader::is_after_all(std::int64_t ts_us) {
   return after;
 }
 
+Status PageReader::take(const Row& row, std::vector<Found>& found) const {
+  const auto is = [](std::uint32_t wanted, std::uint32_t number) { return wanted == 0 || wanted == number; };
+  const ByteView id = row.blob(0);
+  const auto subject = static_cast<SubjectNumber>(row.integer(1));
+  const auto machine = static_cast<MachineNumber>(row.integer(2));
+  const std::int64_t ts_us = row.integer(3);
+  if (!is(wanted_.machine, machine) || ts_us < wanted_.window.from_us || ts_us >= wanted_.window.to_us ||
+      (!wanted_.subjects.empty() && !wanted_.subjects.contains(subject)))
+    return {};
+  Found one{.subject = subject};
+  one.row.machine = machine;
+  one.row.ts_us = ts_us;
+  one.row.label = static_cast<WordNumber>(row.integer(4));
+  one.row.driver = static_cast<WordNumber>(row.integer(5));
+  one.row.winner = static_cast<WordNumber>(row.integer(6));
+  if (!is(wanted_.label, one.row.label) || !is(wanted_.driver, one.row.driver) ||
+      !is(wanted_.variant, one.row.winner))
+    return {};
+  if (id.size() != one.row.id.size()) return fail(Code::corrupt, "an id of {} bytes", id.size());
+  std::ranges::copy(id, one.row.id.begin());
+  found.push_back(one);
+  return {};
+}
+
 Result<bool> PageReader::walk(std::string& below, std::size_t count, std::vector<Found>& found) {
   std::size_t walked = 0;
   std::string last;
-  const auto is = [](std::uint32_t wanted, std::uint32_t number) { return wanted == 0 || wanted == number; };
-  const auto take = [&](std::size_t, const Row& row) -> Result<bool> {
+  const auto visit = [&](std::size_t, const Row& row) -> Result<bool> {
     ++walked;
-    const ByteView id = row.blob(0);
-    last = as_text(id);
-    const auto subject = static_cast<SubjectNumber>(row.integer(1));
-    const auto machine = static_cast<MachineNumber>(row.integer(2));
-    const std::int64_t ts_us = row.integer(3);
-    if (!is(wanted_.machine, machine) || ts_us < wanted_.window.from_us || ts_us >= wanted_.window.to_us ||
-        (!wanted_.subjects.empty() && !wanted_.subjects.contains(subject)))
-      return true;
-    Found one{.subject = subject};
-    one.row.machine = machine;
-    one.row.ts_us = ts_us;
-    one.row.label = static_cast<WordNumber>(row.integer(4));
-    one.row.driver = static_cast<WordNumber>(row.integer(5));
-    one.row.winner = static_cast<WordNumber>(row.integer(6));
-    if (!is(wanted_.label, one.row.label) || !is(wanted_.driver, one.row.driver) ||
-        !is(wanted_.variant, one.row.winner))
-      return true;
-    if (id.size() != one.row.id.size()) return fail(Code::corrupt, "an id of {} bytes", id.size());
-    std::ranges::copy(id, one.row.id.begin());
-    found.push_back(one);
+    last = as_text(row.blob(0));
+    FURLONG_CHECK(take(row, found));
     return true;
   };
-  FURLONG_CHECK(connection_.once(walk_ids, {as_bytes(below), static_cast<std::int64_t>(count)}, take));
+  FURLONG_CHECK(connection_.once(walk_ids, {as_bytes(below), static_cast<std::int64_t>(count)}, visit));
   if (walked > 0) below = last;
   return walked == count;
+}
+
+Result<std::optional<std::vector<Found>>> PageReader::seek(std::string_view below, std::size_t most) {
+  const std::int64_t machine = wanted_.machine;
+  std::vector<std::int64_t> subjects;
+  FURLONG_CHECK(connection_.once(machine_subjects, {machine, most_subjects + 1},
+                                 [&](std::size_t, const Row& row) -> Result<bool> {
+                                   subjects.push_back(row.integer(0));
+                                   return true;
+                                 }));
+  if (std::cmp_greater(subjects.size(), most_subjects)) return std::nullopt;
+  std::vector<Found> found;
+  std::size_t looked = 0;
+  const auto visit = [&](std::size_t, const Row& row) -> Result<bool> {
+    ++looked;
+    if (as_text(row.blob(0)) < below) FURLONG_CHECK(take(row, found));
+    return true;
+  };
+  for (const std::int64_t subject : subjects) {
+    const auto left = static_cast<std::int64_t>(most - looked);
+    FURLONG_CHECK(connection_.once(
+        walk_times, {subject, machine, wanted_.window.from_us, wanted_.window.to_us, left + 1}, visit));
+    if (looked > most) return std::nullopt;
+  }
+  std::ranges::sort(found, std::greater(), [](const Found& one) { return one.row.id; });
+  return found;
 }
 
 Status PageReader::read_rows(std::span<Found> found) {
@@ -245,14 +294,23 @@ Result<RacePage> PageReader::read(const RaceFilter& filter, const std::optional<
   // 17 bytes are above every id.
   std::string below = before ? std::string(as_text(*before)) : std::string(17, '\xff');
   std::vector<Found> found;
-  bool more = true;
+  const std::string begin = below;
+  bool more = true, sought = wanted_.machine == 0;
   std::size_t left = filter.walk;
+  const std::size_t enough = std::min(sparse * limit, filter.walk / 2);
   // One that is too many tells that there is a page after this.
   for (std::size_t count = limit + 1; more && left > 0 && found.size() <= limit;
        count = std::min(4 * count, most_at_once)) {
     const std::size_t now = std::min(count, left);
     FURLONG_TRY(more, walk(below, now, found));
     left -= now;
+    // One machine of very many: its races are found sooner by themselves.
+    if (sought || found.size() > limit || filter.walk - left < enough) continue;
+    sought = true;
+    FURLONG_TRY(auto all, seek(begin, filter.walk));
+    if (!all) continue;
+    found = *std::move(all);
+    more = false;
   }
   if (found.size() > limit) {
     found.resize(limit);

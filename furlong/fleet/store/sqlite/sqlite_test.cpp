@@ -195,6 +195,36 @@ TEST_F(SqliteStore, APageReadsOnlyTheSubjectsThatItShows) {
   EXPECT_FALSE((*store)->subjects()) << "aggregation does read it";
 }
 
+// One machine of very many, which was last heard of long ago: its races are not walked to.
+TEST_F(SqliteStore, AMachinesRacesAreFoundAmongManyOthers) {
+  const auto store = with_importer(open());
+  ASSERT_TRUE(store->add_importer("rare", 1));
+  IncomingBatch rare = batch_of(1);
+  rare.machine = "import:rare";
+  ASSERT_TRUE(store->add({&rare, 1}));
+  for (std::uint32_t i = 2; i <= 40; ++i) ASSERT_TRUE(add(*store, i));
+  RaceFilter filter{.machine = "import:rare", .limit = 3, .walk = 250};
+  std::vector<std::string> ids, expected;
+  for (std::uint32_t i = 20; i > 10; --i) expected.push_back(record_id_text(race_of(i - 1).id));
+  for (int page = 0; page < 4; ++page) {
+    const auto some = store->page(filter);
+    ASSERT_TRUE(some) << some.error().text();
+    ASSERT_FALSE(some->races.empty()) << "page " << page;
+    for (const RaceSummary& race : some->races) ids.push_back(race.id);
+    EXPECT_EQ(some->next.empty(), page == 3);
+    filter.before = some->next;
+  }
+  EXPECT_EQ(ids, expected);
+  filter = {.machine = "import:rare", .window = {13, 16}, .limit = 3, .walk = 250};
+  const auto window = store->page(filter);
+  ASSERT_EQ(window->races.size(), 3u);
+  EXPECT_EQ(window->races[0].id, record_id_text(race_of(15).id));
+  EXPECT_TRUE(window->next.empty());
+  filter = {.machine = "import:rare", .limit = 3, .walk = 9};
+  EXPECT_TRUE(store->page(filter)->races.empty()) << "ten are more than its walk";
+  EXPECT_FALSE(store->page(filter)->next.empty());
+}
+
 TEST_F(SqliteStore, AKilledWriterLosesNothingThatWasAcknowledged) {
   with_importer(open());
   Random random(8);

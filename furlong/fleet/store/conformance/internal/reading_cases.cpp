@@ -233,6 +233,40 @@ Status a_page_looks_at_so_many_races_at_most(const MakePlace& make) {
   return {};
 }
 
+Status pages_of_one_machine_among_many_are_whole(const MakePlace& make) {
+  FURLONG_TRY(const auto store, open_with_importer(make));
+  FURLONG_CHECK(store->add_importer("rare", 1));
+  std::vector<DecodedRace> rare, others;
+  for (std::uint32_t i = 1; i <= 12; ++i) {
+    rare.push_back(a_race(i, 50 - i));  // time and id go opposite ways
+    rare.back().subject.program = fmt::format("program {}", i % 3);
+    if (i % 4 == 0) rare.back().label = "other card";
+  }
+  for (std::uint32_t i = 13; i <= 400; ++i) others.push_back(a_race(i, 20 + i % 40));
+  FURLONG_CHECK(add_one(*store, a_batch("import:rare", 1, rare)));
+  FURLONG_CHECK(add_one(*store, a_batch(logs, 2, others)));
+  const RaceFilter filters[] = {{}, {.window = {40, 48}}, {.label = "other card"}, {.program = "program 1"}};
+  for (RaceFilter filter : filters) {
+    filter.machine = "import:rare";
+    filter.limit = 2;
+    filter.walk = 200;
+    std::vector<std::string> expected, ids;
+    for (auto race = rare.rbegin(); race != rare.rend(); ++race)
+      if (race->ts_us >= filter.window.from_us && race->ts_us < filter.window.to_us &&
+          (filter.label.empty() || filter.label == race->label) &&
+          (filter.program.empty() || filter.program == race->subject.program))
+        expected.push_back(record_id_text(race->id));
+    do {
+      FURLONG_TRY(const RacePage page, store->page(filter));
+      FURLONG_WANT(page.races.size() <= 2, "its limit");
+      for (const RaceSummary& race : page.races) ids.push_back(race.id);
+      filter.before = page.next;
+    } while (!filter.before.empty());
+    FURLONG_WANT(ids == expected, "{} of {}: {}", ids.size(), expected.size(), fmt::join(ids, " "));
+  }
+  return {};
+}
+
 Status a_summary_gives_every_field(const MakePlace& make) {
   FURLONG_TRY(const auto store, open_with_importer(make));
   const DecodedRace race = a_race(300, 77);
@@ -386,6 +420,7 @@ std::vector<StoreCase> reading_cases() {
       {"a_page_shows_the_newest_first", a_page_shows_the_newest_first},
       {"a_page_shows_only_what_is_asked_for", a_page_shows_only_what_is_asked_for},
       {"a_page_looks_at_so_many_races_at_most", a_page_looks_at_so_many_races_at_most},
+      {"pages_of_one_machine_among_many_are_whole", pages_of_one_machine_among_many_are_whole},
       {"a_summary_gives_every_field", a_summary_gives_every_field},
       {"a_races_text_is_what_was_signed", a_races_text_is_what_was_signed},
       {"lines_are_those_of_the_pages", lines_are_those_of_the_pages},
