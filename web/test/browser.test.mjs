@@ -200,11 +200,18 @@ describe('keyboard', () => {
     await head.locator('button').focus();
     await page.keyboard.press('Enter');
     assert.equal(await head.getAttribute('aria-sort'), 'ascending');
-    const names = () => page.locator('tbody th a').allInnerTexts();
+    // A table shows 100 rows at first, and those of the other end are others.
+    const whole = page.getByRole('button', { name: 'Show all' });
+    if (await whole.count()) await whole.click();
+    await head.locator('button').focus();
+    const names = async () => (await page.locator('tbody th a').allInnerTexts()).map((n) => n.toLowerCase());
     const up = await names();
+    const { cards } = await getJson(world.url, 'v1/cards');
+    assert.equal(up.length, cards.flatMap((c) => c.rows).length);
+    assert.ok(new Set(up).size > 1, 'cards of one name alone show no order');
     await page.keyboard.press('Space');
     assert.equal(await head.getAttribute('aria-sort'), 'descending');
-    assert.deepEqual((await names()).map((n) => n.toLowerCase()).sort(), up.map((n) => n.toLowerCase()).sort());
+    assert.deepEqual(await names(), [...up].reverse());
     assert.match(await page.locator('#said').innerText(), /Sorted by Card, descending/);
     assert.match(page.url(), /sort=-card/);
     await page.reload();
@@ -337,7 +344,9 @@ describe('settings', () => {
 });
 
 describe('races', () => {
-  it('pages go to older ones and back', { skip: real && 'a real hub may have one page only' }, async () => {
+  it('pages go to older ones and back', async (t) => {
+    const { next } = await getJson(world.url, 'v1/races?limit=50');
+    if (real && !next) return t.skip('this hub has one page only');
     const { page, complaints, close } = await newPage(world);
     await open(world, page, '#/races');
     const first = await page.locator('tbody th a').first().getAttribute('href');

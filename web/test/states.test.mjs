@@ -30,6 +30,7 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
       for (const view of lists) {
         await open(world, page, places[view]);
         assert.ok(await page.locator('main [data-state=empty]').count() > 0, view);
+        assert.equal(await page.locator('main .mark.ok').count(), 0, `${view}: all is well with nothing`);
         await shoot(page, `empty-${view}-light-${width}`);
         await clean(page, view);
       }

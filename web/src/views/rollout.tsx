@@ -55,11 +55,12 @@ function Canaries({ rollout }: { rollout: shapes.Rollout }) {
 }
 
 function Stragglers({ rollout }: { rollout: shapes.Rollout }) {
-  const { stragglers } = rollout;
+  const { stragglers, manifest } = rollout;
+  const nobody = manifest ? <Mark tone="ok">Nobody is behind.</Mark> : <Mark tone="none">There is no manifest to be behind.</Mark>;
   return (
     <section aria-labelledby="stragglers">
       <h2 id="stragglers">Stragglers</h2>
-      {stragglers.length === 0 ? <p class="calm"><Mark tone="ok">Nobody is behind.</Mark></p> : (
+      {stragglers.length === 0 ? <p class="calm">{nobody}</p> : (
         <>
           <p>{F.counted(stragglers.length, 'machine follows', 'machines follow')} an older manifest or none. <Link view="machines" query={{ show: 'behind' }}>See them with their versions</Link></p>
           <ul class="ids">
