@@ -51,6 +51,7 @@ const std::vector<CommandSpec>& commands() {
       hub_command(),
       hub_token_command(),
       hub_machines_command(),
+      hub_canary_command(),
       hub_retire_command(),
       hub_prune_command(),
       hub_copy_command(),

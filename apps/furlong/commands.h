@@ -54,6 +54,7 @@ CommandSpec hub_copy_command();
 CommandSpec hub_backup_command();
 CommandSpec hub_token_command();
 CommandSpec hub_machines_command();
+CommandSpec hub_canary_command();
 CommandSpec hub_retire_command();
 CommandSpec hub_prune_command();
 CommandSpec worker_command();

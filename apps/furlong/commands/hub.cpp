@@ -59,7 +59,7 @@ Status take_limits(const Arguments& arguments, fleet::HubOptions& options) {
   const std::string by = arguments.value("--by", "rate");
   options.aggregate.by = by == "energy" || by == "mhw" ? fleet::By::energy : fleet::By::rate;
   FURLONG_TRY(options.regressions.threshold_pct,
-              arguments.number("--regression-pct", options.regressions.threshold_pct, 0, 100));
+              arguments.number("--regression-pct", options.regressions.threshold_pct, 0, 99.9));
   return {};
 }
 

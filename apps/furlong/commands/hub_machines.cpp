@@ -67,6 +67,7 @@ Json machine_json(const fleet::Machine& machine) {
               {"label", machine.label},
               {"state", std::string(machine_state_name(machine.state))},
               {"canary", machine.canary},
+              {"says_canary", machine.says_canary},
               {"enrolled", iso_time(machine.enrolled_us)},
               {"agent", machine.agent},
               {"manifest", machine.manifest},
@@ -77,6 +78,12 @@ Json machine_json(const fleet::Machine& machine) {
               {"last_refusal", machine.last_refusal}};
   if (machine.seen_us != 0) object["seen"] = iso_time(machine.seen_us);
   return object;
+}
+
+/// A machine's own word makes it none, but whoever set it up meant it.
+std::string canary_text(const fleet::Machine& machine) {
+  if (machine.canary) return ", canary";
+  return machine.says_canary ? ", calls itself a canary" : "";
 }
 
 Result<int> run_machines(const Arguments& arguments) {
@@ -99,7 +106,7 @@ Result<int> run_machines(const Arguments& arguments) {
   table.column("last refusal");
   for (const fleet::Machine& machine : machines)
     table.row({machine.id, machine.label,
-               std::string(machine_state_name(machine.state)) + (machine.canary ? ", canary" : ""),
+               std::string(machine_state_name(machine.state)) + canary_text(machine),
                machine.seen_us == 0 ? "never" : iso_time(machine.seen_us), machine.agent, machine.manifest,
                fmt::format("{}", machine.accepted), fmt::format("{}", machine.duplicate),
                fmt::format("{}", machine.refused), machine.last_refusal.substr(0, 80)});
@@ -107,7 +114,7 @@ Result<int> run_machines(const Arguments& arguments) {
   return exit_ok;
 }
 
-// ---- retire, prune ----
+// ---- canary, retire, prune ----
 
 Result<int> run_retire(const Arguments& arguments) {
   FURLONG_TRY(const auto store, open_there(arguments, false));
@@ -122,10 +129,27 @@ Result<int> run_retire(const Arguments& arguments) {
   return exit_ok;
 }
 
+Result<int> run_canary(const Arguments& arguments) {
+  const std::string &id = arguments.positionals[1], &to = arguments.positionals[2];
+  if (to != "on" && to != "off")
+    return fail(Code::invalid, "'{}': on or off is wanted after the machine", one_line(to.substr(0, 40)));
+  const bool canary = to == "on";
+  FURLONG_TRY(const auto store, open_there(arguments, false));
+  FURLONG_CHECK(check_machine(*store, id));
+  FURLONG_CHECK(store->set_canary(id, canary));
+  if (arguments.flag("--json"))
+    print_out(json_pretty(Json{{"schema", 1}, {"kind", "hub-canary"}, {"machine", id}, {"canary", canary}}));
+  else
+    print_out(fmt::format("{} is {}: its races {} stop a manifest\n", id, canary ? "a canary" : "no canary",
+                          canary ? "may" : "cannot"));
+  return exit_ok;
+}
+
 Result<int> run_prune(const Arguments& arguments) {
   if (!arguments.given("--keep-days"))
     return fail(Code::invalid, "--keep-days N is missing: what is younger than N days stays");
-  FURLONG_TRY(const double days, arguments.number("--keep-days", 0, 0, 36'600));
+  // An hour at least: 0 means "forget nothing" to the hub, and would be all of it here.
+  FURLONG_TRY(const double days, arguments.number("--keep-days", 0, 1.0 / 24, 36'600));
   FURLONG_TRY(const auto store, open_there(arguments, false));
   const std::int64_t before_us =
       system_clock().wall_us() - static_cast<std::int64_t>(days * static_cast<double>(day_us));
@@ -160,7 +184,7 @@ CommandSpec hub_token_command() {
           "--replaces is for a machine that lost its key: when the token is used, the old one is retired.",
       .positionals = {store_positional()},
       .options = {{.name = "--label", .value_name = "L", .help = "What the machine is called in lists."},
-                  {.name = "--canary", .value_name = "", .help = "It follows new manifests first."},
+                  {.name = "--canary", .value_name = "", .help = "New manifests are judged by its races."},
                   {.name = "--replaces",
                    .value_name = "MACHINE",
                    .help = "Retire this machine (furlong hub machines) when the token is used."},
@@ -181,6 +205,23 @@ CommandSpec hub_machines_command() {
           .options = {{.name = "--json", .value_name = "", .help = "As JSON."}},
           .examples = {{"furlong hub machines sqlite:hub.sqlite", ""}},
           .run = run_machines};
+}
+
+CommandSpec hub_canary_command() {
+  return {
+      .name = "hub canary",
+      .summary = "Judge new manifests by a machine's races, or no more.",
+      .description =
+          "The hub signs a stop when its canaries get slower (furlong hub --stop-key). That counts for "
+          "machines whose token said so (furlong hub token --canary) or that were named here, and not for "
+          "those that only call themselves canaries. The machine itself takes a new manifest early when "
+          "its own configuration says so.",
+      .positionals = {store_positional(),
+                      {.name = "MACHINE", .help = "Its id.", .complete = ""},
+                      {.name = "STATE", .help = "on or off.", .choices = {"on", "off"}, .complete = ""}},
+      .options = {{.name = "--json", .value_name = "", .help = "As JSON."}},
+      .examples = {{"furlong hub canary sqlite:hub.sqlite 7dd9d66144961473 on", ""}},
+      .run = run_canary};
 }
 
 CommandSpec hub_retire_command() {
@@ -204,7 +245,8 @@ CommandSpec hub_prune_command() {
           .positionals = {store_positional()},
           .options = {{.name = "--keep-days",
                        .value_name = "N",
-                       .help = "Keep races of the last N days by their own clock. Required."},
+                       .help = "Keep races of the last N days by their own clock; an hour (1/24) at least. "
+                               "Required."},
                       {.name = "--json", .value_name = "", .help = "As JSON."}},
           .examples = {{"furlong hub prune sqlite:hub.sqlite --keep-days 365", ""}},
           .run = run_prune};

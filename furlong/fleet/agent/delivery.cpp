@@ -21,7 +21,9 @@ constexpr double idle_s = 5;
 constexpr double enrol_timeout_s = 60;
 constexpr double stall_timeout_s = 60;
 constexpr double report_every_s = 3600;
-constexpr double records_timeout_s = 1800;  // 4 MiB at 2.4 KB/s: slow, but it moves
+
+/// The batch as a whole: smaller ones may fare better. 408: it came too slowly for the hub.
+bool is_refused_whole(int status) { return status == 400 || status == 408 || status == 413 || status == 422; }
 
 std::string enrolled_fact(const HubConfig& hub) { return "enrolled " + hub.url; }
 
@@ -178,7 +180,7 @@ Status Delivery::send_report(const std::stop_token& stop) {
     return unknown_key(response);
   }
   // A hub that cannot read it is told again in an hour; records do not wait for that.
-  const bool refused = response.status == 400 || response.status == 413 || response.status == 422;
+  const bool refused = is_refused_whole(response.status);
   if (response.status != 200 && !refused) return fail(Code::unavailable, "{}: {}", hub_.url, brief(response));
   if (refused)
     note_(fmt::format("hub: {}: this machine's report was refused: {}", hub_.url, brief(response)));
@@ -219,8 +221,7 @@ Result<bool> Delivery::send_batch(const std::stop_token& stop) {
 }
 
 Status Delivery::take_reply(const RecordBatch& batch, const HttpResponse& response) {
-  if (response.status == 400 || response.status == 413 || response.status == 422)
-    return refused_whole(batch, response);
+  if (is_refused_whole(response.status)) return refused_whole(batch, response);
   if (response.status == 401 || response.status == 403) {
     slow_down_ = unknown_ = true;
     return unknown_key(response);

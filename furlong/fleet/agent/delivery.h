@@ -19,6 +19,9 @@ class Files;
 
 namespace furlong::fleet {
 
+/// That a batch may take on its way: 4 MiB at 2.4 KB/s are slow, but they move.
+inline constexpr double records_timeout_s = 1800;
+
 /// What people are told of the hub.
 struct HubState {
   std::string state = "none";  ///< "none" (no hub), "waiting" (nothing tried yet), "ok", "retrying", "denied"

@@ -189,6 +189,25 @@ TEST_F(DeliveryTest, OneSpoiltRecordDoesNotBlockTheOthers) {
   EXPECT_EQ(spool->counts()->delivered, 8);
 }
 
+/// 408: the way to the hub is too slow for so much at once. The same bytes again would fare no better.
+TEST_F(DeliveryTest, ABatchThatCameTooSlowlyIsSentInSmallerOnes) {
+  records(64);
+  std::size_t most = 1000;
+  http.answer = [&](const HttpRequest& request) -> Result<HttpResponse> {
+    const std::size_t lines = parse_record_batch(request.body)->lines.size();
+    most = std::min(most, lines);
+    if (lines > 8) return HttpResponse{.status = 408, .body = "too slow"};
+    return good(request);
+  };
+  for (int i = 0; i < 60; ++i) {
+    delivery().step({});
+    wait(301);
+  }
+  EXPECT_LE(most, 8u);
+  EXPECT_EQ(pending(), 0);
+  EXPECT_EQ(spool->counts()->delivered, 64);
+}
+
 TEST_F(DeliveryTest, EnrolsOnceWithItsToken) {
   hub.enrol_token_file = "/token";
   EXPECT_TRUE(files.write_atomic("/token", "secret\n"));

@@ -96,7 +96,8 @@ void Canaries::stop(const ManifestDocument& manifest, CanaryReport& report) {
     report.problem = "no stop key (--stop-key): a stop is due and was not signed";
     return tell(LogLevel::error, fmt::format("canaries: {}; {}", what, report.problem));
   }
-  const auto stopped = manifest_.stop(*stop_key_);
+  // Judging takes its time: what was published meanwhile was not judged, and is looked at next.
+  const auto stopped = manifest_.stop(*stop_key_, manifest.version);
   if (!stopped) {
     report.problem = fmt::format("a stop is due and was not signed: {}", stopped.error().text());
     return tell(LogLevel::error, fmt::format("canaries: {}; {}", what, report.problem));

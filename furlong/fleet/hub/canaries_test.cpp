@@ -93,6 +93,29 @@ TEST_F(CanaryFleet, ARegressionOfTheirsStopsTheManifest) {
   EXPECT_THAT(fleet.send(get("/metrics")).body, HasSubstr("furlong_hub_stops_signed_total 1\n")) << "once";
 }
 
+/// Judging takes seconds; what is published meanwhile was not judged.
+TEST_F(CanaryFleet, AManifestThatComesWhileTheyAreJudgedIsNotStopped) {
+  before(canary);
+  look();
+  after(canary, 112);
+  bool published = false;
+  fleet.faults->set([&](std::string_view call) -> Status {
+    if (call == "machines" && !std::exchange(published, true)) {
+      publish(4, 0, made::start_us + 48 * hour_us);
+      fleet.hub().manifest().look();
+    }
+    return {};
+  });
+  fleet.clock.advance_ns(11'000'000'000);
+  fleet.hub().learner().step();
+  ASSERT_TRUE(published);
+  EXPECT_EQ(fleet.hub().manifest().now()->checked->manifest->version, 4u);
+  EXPECT_FALSE(stopped());
+  look();
+  EXPECT_FALSE(stopped()) << "no canary has raced under it";
+  EXPECT_EQ(rollout()["canaries"]["races"], 0);
+}
+
 TEST_F(CanaryFleet, AlsoAfterARestartNotTwice) {
   before(canary);
   after(canary, 112);
@@ -114,10 +137,14 @@ TEST_F(CanaryFleet, ALiftedStopIsSignedAnewForANewRegressionAlone) {
   publish(4, 1, made::start_us + 48 * hour_us);
   look();
   EXPECT_FALSE(stopped()) << "nothing has raced since";
-  race(canary, made::start_us + 49 * hour_us, 112, 20);
+  race(canary, made::start_us + 49 * hour_us, 104, 20);
   look();
   EXPECT_EQ(rollout()["manifest"]["version"], 4);
-  EXPECT_LE(rollout()["canaries"]["races"], 21);
+  EXPECT_EQ(rollout()["canaries"]["races"], 20) << "of those before, none counts";
+  ASSERT_TRUE(stopped());
+  EXPECT_EQ(fleet.hub().manifest().now()->checked->stop->from, 4u);
+  EXPECT_EQ(fleet.hub().manifest().now()->checked->stop->version, 2u);
+  EXPECT_THAT(fleet.send(get("/metrics")).body, HasSubstr("furlong_hub_stops_signed_total 2\n"));
 }
 
 TEST_F(CanaryFleet, OthersDoNotStopIt) {
@@ -129,6 +156,37 @@ TEST_F(CanaryFleet, OthersDoNotStopIt) {
   EXPECT_FALSE(stopped());
   EXPECT_EQ(rollout()["canaries"]["regressions"], 0);
   EXPECT_FALSE(json_of(fleet.send(get("/v1/regressions")))["regressions"].is_null());
+}
+
+/// Each enrolled machine could stop the fleet's tuning otherwise, again after every lift.
+TEST_F(CanaryFleet, WhoCallsItselfACanaryIsNone) {
+  before(canary);
+  after(canary, 118);
+  before(other);
+  after(other, 112);
+  ASSERT_EQ(fleet.send(other.request(other.body({}, "0.1.0", "3", true))).status, 200);
+  look();
+  EXPECT_FALSE(stopped());
+  EXPECT_EQ(rollout()["canaries"], (Json{{"machines", 1}, {"races", 40}, {"regressions", 0}}));
+  const Json machines = json_of(fleet.send(get("/v1/machines")))["machines"];
+  for (const Json& machine : machines) {
+    EXPECT_EQ(machine["canary"], machine["id"] == canary.id()) << machine;
+    EXPECT_EQ(machine.contains("says_canary"), machine["id"] == other.id()) << "shown beside: " << machine;
+  }
+}
+
+TEST_F(CanaryFleet, TheOperatorsWordHolds) {
+  ASSERT_TRUE(fleet.store()->set_canary(canary.id(), false));
+  before(canary);
+  after(canary, 112);
+  ASSERT_EQ(fleet.send(canary.request(canary.body({}, "0.1.0", "3", true))).status, 200);
+  look();
+  EXPECT_FALSE(stopped());
+  EXPECT_EQ(rollout()["canaries"]["machines"], 0);
+  ASSERT_TRUE(fleet.store()->set_canary(canary.id(), true));
+  ASSERT_EQ(fleet.send(canary.request(canary.body({}, "0.1.0", "3", false))).status, 200);
+  look();
+  EXPECT_TRUE(stopped()) << "also against a header that says it is none";
 }
 
 TEST_F(CanaryFleet, ARetiredCanaryIsNone) {

@@ -7,8 +7,7 @@
 namespace furlong::fleet {
 namespace {
 
-constexpr double day_us = 86'400e6;
-constexpr std::int64_t hour_ns = 3'600'000'000'000;
+constexpr double busy_retry_s = 1;
 
 IntakeOptions intake_options(const HubOptions& options) {
   IntakeOptions intake;
@@ -17,6 +16,7 @@ IntakeOptions intake_options(const HubOptions& options) {
   intake.batches_per_minute = options.batches_per_minute;
   intake.enrolments_per_minute = options.enrolments_per_minute;
   intake.behind_proxy = options.behind_proxy;
+  intake.kinds = options.kinds;
   return intake;
 }
 
@@ -52,6 +52,7 @@ HubCore::HubCore(const HubOptions& options, const HubSurroundings& with)
                  canaries_.look(learned);
                  audits_.refresh(learned);
                }),
+      pruner_(options.keep_days, with.open_store, *with.clock, with.say),
       writer_(with.open_store, writer_options(options), [this] { learner_.nudge(); }),
       intake_(intake_options(options), writer_, pool_, metrics_, *with.clock, with.say),
       pages_({.pool = pool_,
@@ -63,8 +64,7 @@ HubCore::HubCore(const HubOptions& options, const HubSurroundings& with)
               .clock = *with.clock,
               .version = options.version,
               .started_ns = started_ns_}),
-      router_(routes()),
-      next_prune_ns_(started_ns_) {}
+      router_(routes()) {}
 
 Result<std::unique_ptr<HubCore>> HubCore::open(const HubOptions& options, const HubSurroundings& with) {
   FURLONG_TRY(const auto store, with.open_store());
@@ -84,13 +84,17 @@ HubCore::~HubCore() { stop(); }
 std::vector<Route> HubCore::routes() {
   std::vector<Route> routes = pages_.routes();
   routes.push_back(
-      {"POST", std::string(enrol_path), {}, [this](const ServerRequest& request, const std::string&) {
-         return intake_.enrol(request);
-       }});
+      {"POST",
+       std::string(enrol_path),
+       {},
+       [this](const ServerRequest& request, const std::string&) { return intake_.enrol(request); },
+       Share::enrolment});
   routes.push_back(
-      {"POST", std::string(records_path), {}, [this](const ServerRequest& request, const std::string&) {
-         return intake_.records(request);
-       }});
+      {"POST",
+       std::string(records_path),
+       {},
+       [this](const ServerRequest& request, const std::string&) { return intake_.records(request); },
+       Share::batch});
   routes.push_back({"GET", "/metrics", {}, [this](const ServerRequest& request, const std::string&) {
                       return metrics_page(request);
                     }});
@@ -119,15 +123,34 @@ ServerReply HubCore::handle(const ServerRequest& request) {
   } else {
     const Router::Found found = router_.find(request);
     if (found.route != nullptr) route = found.route->path;
-    reply = found.route != nullptr ? found.route->handle(request, found.item) : found.refusal;
+    reply = found.route != nullptr ? in_turn(*found.route, request, found.item) : found.refusal;
   }
   finish(route, begin_ns, page, reply);
   return reply;
 }
 
-void HubCore::start() { learner_.start(); }
+/// Whoever reaches the hub may ask for pages, and a page may cost seconds: they must not take the threads
+/// that batches, enrolments and probes need.
+ServerReply HubCore::in_turn(const Route& route, const ServerRequest& request, const std::string& item) {
+  Gate* gate = nullptr;
+  if (route.share == Share::page) gate = &pages_in_hand_;
+  if (route.share == Share::probe) gate = &probes_in_hand_;
+  if (route.share == Share::enrolment) gate = &enrolments_in_hand_;
+  if (gate == nullptr) return route.handle(request, item);
+  const std::optional<Gate::Entry> entry = gate->enter();
+  if (!entry)
+    return busy_reply(503, busy_retry_s, Code::exhausted,
+                      "the hub answers as many requests of this kind as it can at one time");
+  return route.handle(request, item);
+}
+
+void HubCore::start() {
+  learner_.start();
+  pruner_.start();
+}
 
 void HubCore::stop() {
+  pruner_.stop();
   writer_.stop();
   learner_.stop();
 }
@@ -135,7 +158,6 @@ void HubCore::stop() {
 void HubCore::tick() {
   manifest_.look();
   say_state_of_writes();
-  prune();
 }
 
 void HubCore::say_state_of_writes() {
@@ -146,31 +168,12 @@ void HubCore::say_state_of_writes() {
   if (failing == failing_) return;
   if (!failing.empty())
     with_.say(LogLevel::error,
-              fmt::format("store: {}; batches are answered 503 and sent again by the agents", failing));
+              fmt::format("store: {}; {}", failing,
+                          counts.failing_batches ? "batches are answered 503 and sent again by the agents"
+                                                 : "enrolments are answered 503 and asked for again"));
   else
-    with_.say(LogLevel::info, "store: it takes batches again");
+    with_.say(LogLevel::info, "store: it can be written to again");
   failing_ = failing;
-}
-
-void HubCore::prune() {
-  const std::int64_t now_ns = with_.clock->now_ns();
-  if (options_.keep_days <= 0 || now_ns < next_prune_ns_) return;
-  next_prune_ns_ = now_ns + hour_ns;
-  const std::int64_t before_us =
-      with_.clock->wall_us() - static_cast<std::int64_t>(options_.keep_days * day_us);
-  const auto gone = std::make_shared<std::uint64_t>(0);
-  const Status done = writer_.run([=](Store& store) -> Status {
-    FURLONG_TRY(*gone, store.prune(before_us));
-    return {};
-  });
-  if (!done) {
-    with_.say(LogLevel::error, fmt::format("old races were not forgotten: {}", done.error().text()));
-    return;
-  }
-  pruned_ += *gone;
-  if (*gone > 0)
-    with_.say(LogLevel::info,
-              fmt::format("{} races older than {:g} days are forgotten", *gone, options_.keep_days));
 }
 
 }  // namespace furlong::fleet

@@ -10,6 +10,7 @@
 
 #include "furlong/fleet/hub/audits.h"
 #include "furlong/fleet/hub/canaries.h"
+#include "furlong/fleet/hub/gate.h"
 #include "furlong/fleet/hub/http_server.h"
 #include "furlong/fleet/hub/hub.h"
 #include "furlong/fleet/hub/intake.h"
@@ -17,12 +18,18 @@
 #include "furlong/fleet/hub/metrics.h"
 #include "furlong/fleet/hub/pages.h"
 #include "furlong/fleet/hub/pool.h"
+#include "furlong/fleet/hub/pruner.h"
 #include "furlong/fleet/hub/router.h"
 #include "furlong/fleet/hub/served_manifest.h"
 #include "furlong/fleet/hub/web_files.h"
 #include "furlong/fleet/hub/writer.h"
 
 namespace furlong::fleet {
+
+/// Threads that pages, probes and enrolments may take at one time; more of them are answered 503 at once.
+inline constexpr int page_threads = 16, probe_threads = 4, enrolment_threads = 8;
+/// For what is answered from memory: the manifest, aggregates, the dashboard, refusals.
+inline constexpr int quick_threads = 4;
 
 /// handle() and guard() from any thread; the others from one.
 class HubCore {
@@ -34,9 +41,9 @@ class HubCore {
   ServerReply handle(const ServerRequest& request);
   std::optional<ServerReply> guard(const ServerRequest& head);
 
-  /// Begins to learn in the background.
+  /// Begins to learn and to forget in the background.
   void start();
-  /// About once a second: looks at the manifest, tells what changed in the log, forgets old races.
+  /// About once a second: looks at the manifest, tells what changed in the log.
   void tick();
   /// What is queued is written; then nothing more is taken.
   void stop();
@@ -47,13 +54,14 @@ class HubCore {
   const Metrics& metrics() const { return metrics_; }
   Learner& learner() { return learner_; }
   ServedManifest& manifest() { return manifest_; }
+  Pruner& pruner() { return pruner_; }
 
  private:
   HubCore(const HubOptions& options, const HubSurroundings& with);
   std::vector<Route> routes();
   ServerReply metrics_page(const ServerRequest& request);
   void say_state_of_writes();
-  void prune();
+  ServerReply in_turn(const Route& route, const ServerRequest& request, const std::string& item);
   void finish(std::string_view route, std::int64_t begin_ns, bool page, ServerReply& reply);
 
   const HubOptions options_;
@@ -65,15 +73,15 @@ class HubCore {
   Canaries canaries_;
   Audits audits_;
   Learner learner_;
+  Pruner pruner_;
   Writer writer_;
   Intake intake_;
   Pages pages_;
   WebFiles web_;
   Router router_;
+  Gate pages_in_hand_{page_threads}, probes_in_hand_{probe_threads}, enrolments_in_hand_{enrolment_threads};
   std::atomic<const HttpServer*> server_ = nullptr;
   std::string failing_;  ///< what was told of the writes last
-  std::int64_t next_prune_ns_ = 0;
-  std::atomic<std::uint64_t> pruned_ = 0;
 };
 
 }  // namespace furlong::fleet

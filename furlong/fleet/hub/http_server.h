@@ -51,7 +51,9 @@ struct HttpServerOptions {
   /// Of one IPv4 address or one IPv6 network (/64). Behind a proxy all come from its address: raise it there.
   int most_connections_per_peer = 256;
   double header_timeout_s = 10;  ///< of a TLS handshake, and of a request up to its body
-  double body_timeout_s = 60;
+  /// As long as an agent gives a batch (its records_timeout_s): who is slow and honest would never come to an
+  /// end otherwise. slowest_bytes_per_s is for the others.
+  double body_timeout_s = 1800;
   double idle_timeout_s = 60;     ///< between two requests
   double handler_timeout_s = 60;  ///< from the last byte of a request, with the wait for a thread: then 500
   double write_timeout_s = 60;    ///< of a whole reply

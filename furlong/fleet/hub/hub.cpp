@@ -10,13 +10,14 @@
 namespace furlong::fleet {
 namespace {
 
-constexpr int reader_threads = 16;
 constexpr std::chrono::seconds tick_every{1};
 
-/// Every batch in hand has a thread that waits for its transaction, and readers have theirs besides.
+/// Every batch in hand has a thread that waits for its transaction, and the other kinds of requests have
+/// theirs besides (core.h).
 HttpServerOptions server_options(const HubOptions& options) {
   HttpServerOptions http = options.http;
-  http.threads = std::max(http.threads, static_cast<int>(options.most_batches) + reader_threads);
+  http.threads = std::max(http.threads, static_cast<int>(options.most_batches) + page_threads +
+                                            probe_threads + enrolment_threads + quick_threads);
   if (options.behind_proxy) http.most_connections_per_peer = http.most_connections;
   return http;
 }

@@ -17,6 +17,7 @@
 #include "furlong/base/sign.h"
 #include "furlong/fleet/aggregate/aggregate.h"
 #include "furlong/fleet/hub/http_server.h"
+#include "furlong/fleet/hub/kinds.h"
 #include "furlong/fleet/store/store.h"
 #include "furlong/lattice/lattice.h"
 
@@ -45,11 +46,12 @@ struct HubOptions {
   double enrolments_per_minute = 30;  ///< of one address
   std::size_t most_batches = 64;      ///< judged, queued or written at one time; each holds a thread
   std::size_t commit_batches = 64;    ///< at most in one transaction; 1: each has its own
-  /// That these may take: a batch is counted as judging_factor times its bytes (judge.h).
+  /// That these may take: a batch is counted as judging_bytes() (judge.h).
   std::size_t most_batch_memory = 256u << 20;
   /// Clients' addresses are the last ones of X-Forwarded-For, which the proxy adds. Without a proxy anybody
   /// could write there what they like.
   bool behind_proxy = false;
+  KindsOptions kinds;     ///< how much that is new one machine may bring
   double future_s = 600;  ///< a record from further ahead of the hub's clock is refused
   std::vector<ShippedLattice> lattices;
   std::string version;  ///< of Furlong

@@ -77,20 +77,23 @@ Intake::Intake(IntakeOptions options, Writer& writer, StorePool& pool, Metrics& 
       say_(std::move(say)),
       judges_(options.judges > 0 ? options.judges
                                  : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
+      kinds_(options.kinds),
       machines_({options.batches_per_minute, std::max(1.0, options.batches_per_minute), options.most_names}),
       enrolments_(
           {options.enrolments_per_minute, std::max(1.0, options.enrolments_per_minute), options.most_names}),
       addresses_(
           {options.failures_per_minute, std::max(1.0, options.failures_per_minute), options.most_names}),
       senders_({options.failures_per_minute, std::max(1.0, options.failures_per_minute), options.most_names}),
-      told_({.per_minute = 0.1, .burst = 1, .most_names = 1000}),
+      forgeries_(
+          {options.forgeries_per_minute, std::max(1.0, options.forgeries_per_minute), options.most_names}),
+      repeats_({options.batches_per_minute, std::max(1.0, options.batches_per_minute), options.most_names}),
+      told_({.per_minute = 0.1, .burst = 3, .most_names = 1000}),
       verified_(options.most_names) {}
 
 std::vector<std::pair<std::string, std::size_t>> Intake::remembered() const {
-  return {{"machines", machines_.names()},
-          {"enrolments", enrolments_.names()},
-          {"addresses", addresses_.names()},
-          {"senders", senders_.names()},
+  return {{"machines", machines_.names()},   {"enrolments", enrolments_.names()},
+          {"addresses", addresses_.names()}, {"senders", senders_.names()},
+          {"forgeries", forgeries_.names()}, {"repeats", repeats_.names()},
           {"verified", verified_.names()}};
 }
 
@@ -125,10 +128,13 @@ ServerReply Intake::refuse_store(const Error& error) {
 ServerReply Intake::failed_proof(const ServerRequest& request, std::string_view machine,
                                  std::string_view reason, std::string_view message) {
   const std::string address = address_of(request);
+  const std::string sender = fmt::format("{} {}", address, machine);
   addresses_.take(address, clock_.now_ns());
-  senders_.take(fmt::format("{} {}", address, machine), clock_.now_ns());
-  // Told once in a while of each, since whoever sends such a request sends many.
-  if (told_.take(fmt::format("{} {}", machine, reason), clock_.now_ns()) == 0)
+  senders_.take(sender, clock_.now_ns());
+  if (verified_.has(machine)) forgeries_.take(sender, clock_.now_ns());
+  // Told a few times in a while, since whoever sends such a request sends many; of an address, since names
+  // are easily made up.
+  if (told_.take(fmt::format("{} {}", address, reason), clock_.now_ns()) == 0)
     say_(LogLevel::warning, fmt::format("refused, from {}: {}", address, message));
   return refuse(403, Code::denied, reason, message);
 }
@@ -136,8 +142,14 @@ ServerReply Intake::failed_proof(const ServerRequest& request, std::string_view 
 std::optional<ServerReply> Intake::over_failures(const ServerRequest& request, std::string_view machine) {
   const std::string address = address_of(request);
   const std::int64_t now_ns = clock_.now_ns();
-  double wait_s = senders_.wait_s(fmt::format("{} {}", address, machine), now_ns);
-  if (wait_s == 0 && !verified_.has(machine)) wait_s = addresses_.wait_s(address, now_ns);
+  const std::string sender = fmt::format("{} {}", address, machine);
+  // A machine that proved itself is looked at longer: ids are no secret, and a neighbour may send in its
+  // name.
+  double wait_s = 0;
+  if (verified_.has(machine))
+    wait_s = forgeries_.wait_s(sender, now_ns);
+  else
+    wait_s = std::max(senders_.wait_s(sender, now_ns), addresses_.wait_s(address, now_ns));
   if (wait_s == 0) return std::nullopt;
   return refuse_busy(wait_s, "too-many-failures",
                      fmt::format("too many requests from {} did not prove who sent them", address));
@@ -174,6 +186,11 @@ std::optional<ServerReply> Intake::guard(const ServerRequest& head) {
   // Looked at, not taken: who has not proved to be this machine must not use up what is its own.
   if (const double wait_s = machines_.wait_s(machine, clock_.now_ns()); wait_s > 0)
     return refuse_busy(wait_s, "rate", fmt::format("machine {} sends too many batches", machine));
+  if (const double wait_s = repeats_.wait_s(fmt::format("{} {}", address_of(head), machine), clock_.now_ns());
+      wait_s > 0)
+    return refuse_busy(
+        wait_s, "repeats",
+        fmt::format("too many batches of machine {} from {} were there already", machine, address_of(head)));
   return std::nullopt;
 }
 
@@ -186,7 +203,7 @@ ServerReply Intake::records(const ServerRequest& request) {
     return refuse(413, Code::exhausted, "too-large",
                   fmt::format("the batch has {} bytes, {} are the most", request.body.size(),
                               options_.judge.limits.bytes));
-  auto place = writer_.reserve(judging_factor * request.body.size());
+  auto place = writer_.reserve(judging_bytes(request.body));
   if (!place) return refuse_busy(queue_retry_s, "queue-full", "the hub has as many batches as it can hold");
   return take(request, machine, *std::move(place));
 }
@@ -222,7 +239,9 @@ ServerReply Intake::take(const ServerRequest& request, std::string_view machine,
     const Turn turn(judges_);
     batch = judge(request, machine, *key, refusal);
   }
-  return batch ? write(std::move(place), *std::move(batch)) : refusal;
+  if (!batch) return refusal;
+  if (const Status checked = check_kinds(*batch); !checked) return refuse_store(checked.error());
+  return write(request, std::move(place), *std::move(batch));
 }
 
 std::optional<IncomingBatch> Intake::judge(const ServerRequest& request, std::string_view machine,
@@ -249,7 +268,12 @@ std::optional<IncomingBatch> Intake::judge(const ServerRequest& request, std::st
   return *std::move(batch);
 }
 
-ServerReply Intake::write(Writer::Place place, IncomingBatch batch) {
+Status Intake::check_kinds(IncomingBatch& batch) {
+  FURLONG_TRY(const auto lease, pool_.take());
+  return kinds_.check(batch, *lease, clock_.now_ns());
+}
+
+ServerReply Intake::write(const ServerRequest& request, Writer::Place place, IncomingBatch batch) {
   auto written = writer_.add(std::move(place), std::move(batch));
   if (!written) return refuse_store(written.error());
   std::array<std::uint64_t, 3> fates{};
@@ -257,6 +281,12 @@ ServerReply Intake::write(Writer::Place place, IncomingBatch batch) {
   metrics_.records("accepted", fates[static_cast<std::size_t>(Fate::accepted)]);
   metrics_.records("duplicate", fates[static_cast<std::size_t>(Fate::duplicate)]);
   metrics_.records("refused", fates[static_cast<std::size_t>(Fate::refused)]);
+  if (fates[static_cast<std::size_t>(Fate::accepted)] == 0 &&
+      fates[static_cast<std::size_t>(Fate::duplicate)] > 0) {
+    // Bytes that were here before, which others may have come by: they must not use up the machine's share.
+    machines_.give_back(written->batch.machine);
+    repeats_.take(fmt::format("{} {}", address_of(request), written->batch.machine), clock_.now_ns());
+  }
   ServerReply reply;
   reply.headers = {{"Cache-Control", "no-store"}};
   reply.body = print(make_reply(written->batch, written->outcome)) + "\n";

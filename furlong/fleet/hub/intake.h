@@ -12,6 +12,7 @@
 #include "furlong/base/os/clock.h"
 #include "furlong/fleet/hub/http_server.h"
 #include "furlong/fleet/hub/judge.h"
+#include "furlong/fleet/hub/kinds.h"
 #include "furlong/fleet/hub/limits.h"
 #include "furlong/fleet/hub/metrics.h"
 #include "furlong/fleet/hub/pool.h"
@@ -24,9 +25,13 @@ inline constexpr std::string_view records_path = "/v1/records";
 
 struct IntakeOptions {
   JudgeOptions judge;
+  KindsOptions kinds;
   double batches_per_minute = 120;    ///< of a machine; bursts of as many
   double enrolments_per_minute = 30;  ///< that fail, of an address; likewise
   double failures_per_minute = 60;    ///< requests that prove no identity, of an address; likewise
+  /// Of these in the name of a machine that proved itself lately, from one address: while there are fewer,
+  /// they do not stand in the way of its own.
+  double forgeries_per_minute = 600;
   /// Batches that are verified and judged at one moment, in all: more than there are cores would only take
   /// time from the writer. 0: as many as there are cores.
   int judges = 0;
@@ -61,7 +66,8 @@ class Intake {
   std::optional<IncomingBatch> judge(const ServerRequest& request, std::string_view machine,
                                      const PublicKey& key, ServerReply& refusal);
   ServerReply take(const ServerRequest& request, std::string_view machine, Writer::Place place);
-  ServerReply write(Writer::Place place, IncomingBatch batch);
+  Status check_kinds(IncomingBatch& batch);
+  ServerReply write(const ServerRequest& request, Writer::Place place, IncomingBatch batch);
   ServerReply enrol_now(const ServerRequest& request, const std::string& token, const PublicKey& key);
 
   const IntakeOptions options_;
@@ -71,7 +77,10 @@ class Intake {
   Clock& clock_;
   const Say say_;
   std::counting_semaphore<> judges_;
+  Kinds kinds_;
   Buckets machines_, enrolments_, addresses_, senders_;
+  Buckets forgeries_;     ///< as senders_, of names of verified machines
+  Buckets repeats_;       ///< batches that brought duplicates alone, by address and machine
   Buckets told_;          ///< refusals in the log
   RecentNames verified_;  ///< machines that proved who they are: a bad neighbour does not shut them out
 };

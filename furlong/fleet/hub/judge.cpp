@@ -76,6 +76,11 @@ Result<IncomingBatch> judge_batch(std::string_view body, std::string_view machin
   return incoming;
 }
 
+std::size_t judging_bytes(std::string_view body) {
+  const auto lines = static_cast<std::size_t>(std::ranges::count(body, '\n'));
+  return judging_factor * body.size() + judging_line_bytes * lines;
+}
+
 BatchReply make_reply(const IncomingBatch& batch, const BatchOutcome& outcome) {
   const std::size_t count = std::min(batch.lines.size(), outcome.fates.size());
   // The batch's first line is its header, and people count from one.

@@ -22,6 +22,11 @@ struct JudgeOptions {
 /// The memory that judging a batch and holding it may take, in times of its bytes: the lines once more, and
 /// their variants decoded.
 inline constexpr std::size_t judging_factor = 12;
+/// And of each line besides, however short it is: what it was judged to, why it was refused, its part of the
+/// reply.
+inline constexpr std::size_t judging_line_bytes = 1024;
+/// That the body may take.
+std::size_t judging_bytes(std::string_view body);
 
 /// A body whose signature was verified as `machine`'s. What is wrong with the batch as a whole is an error
 /// (`invalid`, `incompatible`, `exhausted`: too large); what is wrong with a line stands in the line, names

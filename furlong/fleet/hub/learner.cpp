@@ -18,10 +18,32 @@ Json brief_card(Json card) {
   return card;
 }
 
+/// How much speaks for a card: machines before races, since one machine may make up as many races as it
+/// likes.
+std::pair<int, std::int64_t> weight(const CardEvidence& card) {
+  std::pair<int, std::int64_t> sum;
+  for (const RowEvidence& row : card.rows) {
+    sum.first = std::max(sum.first, row.machines);
+    sum.second += row.races;
+  }
+  return sum;
+}
+
+/// How many were left out.
+std::size_t keep_heaviest(std::vector<CardEvidence>& cards, std::size_t most) {
+  if (cards.size() <= most) return 0;
+  const std::size_t out = cards.size() - most;
+  std::ranges::stable_sort(cards, std::ranges::greater{}, weight);
+  cards.resize(most);
+  std::ranges::sort(cards, {}, &CardEvidence::key);
+  return out;
+}
+
 }  // namespace
 
-Learned learn(const Aggregate& aggregate, const Regressions& regressions) {
+Learned learn(Aggregate aggregate, const Regressions& regressions, std::size_t most) {
   Learned learned;
+  learned.cards_left_out = keep_heaviest(aggregate.cards, most);
   learned.races = aggregate.races;
   learned.updated_us = aggregate.updated_us;
   learned.window = aggregate.window;
@@ -30,6 +52,7 @@ Learned learn(const Aggregate& aggregate, const Regressions& regressions) {
   head["window_days"] = aggregate.options.window_days;
   Json list = head;
   list["races"] = aggregate.races;
+  if (learned.cards_left_out > 0) list["cards_left_out"] = learned.cards_left_out;
   list["cards"] = Json::array();
   for (const CardEvidence& card : aggregate.cards) {
     Json json = to_json(card);
@@ -136,9 +159,9 @@ Status Learner::make(std::uint64_t change, std::shared_ptr<const record::Tuning>
   const std::int64_t begin_ns = clock_.now_ns();
   AggregateOptions options = options_.aggregate;
   if (in_force != nullptr) options.previous = *in_force;
-  FURLONG_TRY(const Aggregate made, aggregate(open_, options));
+  FURLONG_TRY(Aggregate made, aggregate(open_, options));
   FURLONG_TRY(const Regressions slower, find_regressions(open_, options_.regressions));
-  auto learned = std::make_shared<Learned>(learn(made, slower));
+  auto learned = std::make_shared<Learned>(learn(std::move(made), slower));
   learned->change = change;
   learned->previous = std::move(in_force);
   learned->made_ns = clock_.now_ns();

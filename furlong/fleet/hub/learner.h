@@ -35,12 +35,16 @@ struct Learned {
     Document document;
   };
   std::vector<Card> cards;  ///< by key
+  std::size_t cards_left_out = 0;
   Document list, tuning, regressions;
   std::size_t regression_count = 0;
   /// By key, label, alias or hash of silicon, in this order; nullptr: none, or several.
   const Card* find(std::string_view name) const;
 };
-Learned learn(const Aggregate& aggregate, const Regressions& regressions);
+/// Of more than `most_cards`, those count that the most machines and races speak for: names of cards are the
+/// machines' own words, and each has a document.
+inline constexpr std::size_t most_cards = 2000;
+Learned learn(Aggregate aggregate, const Regressions& regressions, std::size_t most = most_cards);
 
 /// Thread safe.
 class Learner {

@@ -70,7 +70,7 @@ ServerReply HubCore::metrics_page(const ServerRequest&) {
   metrics_.print(text);
   print_writer(writer_.counts(), text);
   print_store(totals, !learner_.problem(), text);
-  text.one("pruned_races_total", "counter", "Races forgotten for their age.", number(pruned_));
+  text.one("pruned_races_total", "counter", "Races forgotten for their age.", number(pruner_.forgotten()));
   if (const auto learned = learner_.latest()) {
     text.one("aggregate_age_seconds", "gauge", "Since the aggregates were made.",
              static_cast<double>(now_ns - learned->made_ns) * 1e-9);

@@ -57,13 +57,14 @@ std::vector<Route> Pages::routes() {
            "/v1/races",
            {"card", "silicon", "program", "machine", "driver", "backend", "winner", "since", "until",
             "before", "limit"},
-           plain(&Pages::races)},
-          {"GET", "/v1/races/{id}", {}, of_item(&Pages::race)},
-          {"GET", "/v1/machines", {}, plain(&Pages::machines)},
+           plain(&Pages::races),
+           Share::page},
+          {"GET", "/v1/races/{id}", {}, of_item(&Pages::race), Share::page},
+          {"GET", "/v1/machines", {}, plain(&Pages::machines), Share::page},
           {"GET", "/v1/regressions", {}, plain(&Pages::regressions)},
           {"GET", "/v1/knobs", {}, plain(&Pages::knobs)},
           {"GET", "/v1/knobs/{program}", {}, of_item(&Pages::knobs_of)},
-          {"GET", "/v1/rollout", {}, plain(&Pages::rollout)},
+          {"GET", "/v1/rollout", {}, plain(&Pages::rollout), Share::page},
           {"GET", "/v1/manifest", {}, plain(&Pages::manifest)},
           {"GET",
            "/v1/openapi.json",
@@ -72,7 +73,7 @@ std::vector<Route> Pages::routes() {
              static const Document document = make_document(std::string(openapi_text()));
              return answer(request, document);
            }},
-          {"GET", "/healthz", {}, plain(&Pages::health)}};
+          {"GET", "/healthz", {}, plain(&Pages::health), Share::probe}};
 }
 
 ServerReply Pages::store_failed(const Error& error) const {
@@ -146,6 +147,7 @@ ServerReply Pages::machines(const ServerRequest& request) {
     put_text(json, "label", machine.label);
     json["state"] = machine_state_name(machine.state);
     json["canary"] = machine.canary;
+    if (machine.says_canary) json["says_canary"] = true;
     put_time(json, "enrolled", machine.enrolled_us);
     put_time(json, "seen", machine.seen_us);
     put_text(json, "agent", machine.agent);

@@ -274,16 +274,60 @@ TEST_F(Asking, AuditsReadABoundedNumberOfRaces) {
   EXPECT_EQ(audit["cut"], true);
 }
 
+/// With it and the record anybody could send a batch of one record again.
+TEST_F(Asking, ARaceIsToldWithoutTheSignatureOfItsBatch) {
+  const std::string id = race(1).front();
+  const ServerReply reply = fleet.send(get("/v1/races/" + id));
+  const std::string signature = (**fleet.store()->race(id)).batch.signature;
+  ASSERT_EQ(signature.size(), 128u);
+  EXPECT_EQ(reply.body.find(signature.substr(0, 32)), std::string::npos);
+  EXPECT_EQ(json_of(reply)["batch"]["signed"], true);
+  EXPECT_EQ(json_of(reply)["batch"]["verified"], true);
+}
+
+/// Names of cards are the machines' own words: they get so many documents, and those that more machines speak
+/// for get them first.
+TEST(Learning, CardsAreBounded) {
+  Aggregate aggregate;
+  for (int i = 0; i < 10; ++i) {
+    CardEvidence card{.key = fmt::format("card-{}", i), .silicon = {}, .label = fmt::format("card-{}", i)};
+    card.rows.resize(1);
+    card.rows[0].machines = i == 4 ? 2 : 1;
+    card.rows[0].races = i == 4 ? 5 : 1000 + i;
+    aggregate.cards.push_back(std::move(card));
+  }
+  const Learned learned = learn(aggregate, {}, 3);
+  ASSERT_EQ(learned.cards.size(), 3u);
+  EXPECT_EQ(learned.cards[0].key, "card-4") << "two machines say more than a thousand races of one";
+  EXPECT_EQ(learned.cards[1].key, "card-8");
+  EXPECT_EQ(learned.cards[2].key, "card-9");
+  EXPECT_EQ(learned.cards_left_out, 7u);
+  EXPECT_THAT(learned.list.body, HasSubstr("\"cards_left_out\":7"));
+  EXPECT_EQ(learn(aggregate, {}).list.body.find("cards_left_out"), std::string::npos);
+}
+
 TEST_F(Asking, OldRacesAreForgottenOnceAnHour) {
   race(3);
   fleet.core.reset();
   fleet.options.keep_days = 1;
-  fleet.hub().tick();
+  int prunes = 0;
+  fleet.faults->set([&](std::string_view call) -> Status {
+    prunes += call == "prune";
+    return {};
+  });
+  constexpr std::int64_t hour_ns = 3'600'000'000'000;
+  fleet.hub().pruner().step();
   EXPECT_EQ(fleet.store()->totals()->races, 3u);
-  fleet.clock.advance_ns(26ll * 3600 * 1'000'000'000);
-  fleet.hub().tick();
+  EXPECT_EQ(prunes, 1);
+  fleet.clock.advance_ns(hour_ns - 1);
+  fleet.hub().pruner().step();
+  EXPECT_EQ(prunes, 1) << "not within the hour";
+  fleet.clock.advance_ns(25 * hour_ns);
+  fleet.hub().pruner().step();
+  EXPECT_EQ(prunes, 2);
   EXPECT_EQ(fleet.store()->totals()->races, 0u);
   EXPECT_THAT(fleet.all_said(), HasSubstr("3 races older than 1 days are forgotten"));
+  EXPECT_THAT(fleet.send(get("/metrics")).body, HasSubstr("furlong_hub_pruned_races_total 3\n"));
 }
 
 TEST_F(Asking, MetricsAreWellFormed) {

@@ -10,12 +10,22 @@
 
 namespace furlong::fleet {
 
+/// Which of the hub's threads a route may take: those of one kind leave the others theirs.
+enum class Share {
+  quick,      ///< answered from memory
+  batch,      ///< has its place (Writer::reserve)
+  page,       ///< reads the store, for whoever asks
+  probe,      ///< likewise, so that the hub is seen to live
+  enrolment,  ///< waits for the store's writer
+};
+
 struct Route {
   std::string method;  ///< "GET" (HEAD too) or "POST"
   std::string path;    ///< "/v1/cards/{key}": the last part may be a parameter, and may have slashes
   std::vector<std::string> parameters;
   /// `item`: what the parameter of the path stands for.
   std::function<ServerReply(const ServerRequest& request, const std::string& item)> handle;
+  Share share = Share::quick;
 };
 
 class Router {

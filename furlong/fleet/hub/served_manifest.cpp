@@ -20,6 +20,10 @@ std::shared_ptr<const Serving> ServedManifest::now() const {
 void ServedManifest::look() {
   if (file_.empty()) return;
   const std::scoped_lock turn(working_);
+  look_at_file();
+}
+
+void ServedManifest::look_at_file() {
   const auto text = files_.read(file_, largest_manifest_body);
   if (!text) {
     seen_.reset();
@@ -118,10 +122,14 @@ void ServedManifest::tell(std::string problem) {
                      before->document ? "the last good one goes on being served" : "none is served"));
 }
 
-Result<StopDocument> ServedManifest::stop(const KeyPair& key) {
+Result<StopDocument> ServedManifest::stop(const KeyPair& key, std::uint64_t version) {
   const std::scoped_lock turn(working_);
+  if (!file_.empty()) look_at_file();
   const auto serving = now();
   if (!serving->checked || !serving->checked->manifest) return fail(Code::invalid, "no manifest is served");
+  if (serving->checked->manifest->version != version)
+    return fail(Code::invalid, "manifest {} is served now, and not manifest {}",
+                serving->checked->manifest->version, version);
   if (serving->stopped())
     return fail(Code::invalid, "manifest {} is stopped already", serving->checked->manifest->version);
   const RootDocument& root = serving->checked->root.document;
@@ -142,6 +150,16 @@ Result<StopDocument> ServedManifest::stop(const KeyPair& key) {
 }
 
 void ServedManifest::write() {
+  // A publisher may have been here since the last look: what it wrote is taken first, and has the stop put
+  // in. One that writes in this very moment is overwritten all the same: the file has no lock.
+  if (const auto text = files_.read(file_, largest_manifest_body); text && seen_ != *text) {
+    seen_ = *text;
+    if (const Status taken = take(*text); !taken) {
+      unwritten_ = true;
+      return tell(fmt::format("{}: {}", file_.string(), taken.error().text()));
+    }
+    if (!unwritten_) return tell("");
+  }
   const std::string bytes = now()->document->body;
   const Status written = files_.write_atomic(file_, bytes);
   unwritten_ = !written;

@@ -40,12 +40,14 @@ class ServedManifest {
   /// stop that was served and that a publisher overwrote is put back.
   void look();
   std::shared_ptr<const Serving> now() const;
-  /// Signs "race locally" for the manifest that is served, serves it, and writes it into the file; where that
-  /// fails it is served all the same, and look() tries again. `denied`: the root names another stop key;
-  /// `invalid`: there is no manifest, or the stop is there already.
-  Result<StopDocument> stop(const KeyPair& key);
+  /// Signs "race locally" for manifest `version`, serves it, and writes it into the file; where that fails it
+  /// is served all the same, and look() tries again. Looks at the file first: what was published since the
+  /// last look is taken, never overwritten. `denied`: the root names another stop key; `invalid`: `version`
+  /// is not (any more) what is served, or the stop is there already.
+  Result<StopDocument> stop(const KeyPair& key, std::uint64_t version);
 
  private:
+  void look_at_file();
   Status take(const std::string& text);
   Status check_order(const CheckedBody& next) const;
   void put_stop_back(ManifestBody& body, CheckedBody& checked) const;

@@ -92,7 +92,7 @@ TEST_F(Serves, AnUnreadableFileIsToldOnce) {
 TEST_F(Serves, AStopIsSignedServedAndWritten) {
   put(body_of(3));
   served();
-  const auto stop = fleet.hub().manifest().stop(made::stop_key());
+  const auto stop = fleet.hub().manifest().stop(made::stop_key(), 3);
   ASSERT_TRUE(stop) << stop.error().text();
   EXPECT_EQ(stop->from, 3u);
   const auto body = parse_manifest_body(*fleet.files.read("manifest.json"), "file");
@@ -100,7 +100,7 @@ TEST_F(Serves, AStopIsSignedServedAndWritten) {
   EXPECT_EQ(check_body(*body)->stop->from, 3u);
   EXPECT_EQ(served(), *fleet.files.read("manifest.json"));
   EXPECT_TRUE(fleet.hub().manifest().now()->stopped());
-  EXPECT_FALSE(fleet.hub().manifest().stop(made::stop_key())) << "never twice for one manifest";
+  EXPECT_FALSE(fleet.hub().manifest().stop(made::stop_key(), 3)) << "never twice for one manifest";
   const Json rollout = json_of(fleet.send(get("/v1/rollout")));
   EXPECT_EQ(rollout["stop"]["from"], 3);
 }
@@ -108,7 +108,7 @@ TEST_F(Serves, AStopIsSignedServedAndWritten) {
 TEST_F(Serves, AWrongStopKey) {
   put(body_of(3));
   served();
-  const auto stop = fleet.hub().manifest().stop(made::publish_key());
+  const auto stop = fleet.hub().manifest().stop(made::publish_key(), 3);
   ASSERT_FALSE(stop);
   EXPECT_THAT(stop.error().text(), HasSubstr("the hub's stop key"));
   EXPECT_EQ(served(), print(body_of(3)));
@@ -121,7 +121,7 @@ TEST_F(Serves, AStopIsServedAlsoWhenTheDiskIsFull) {
   fleet.files.fault = [&](std::string_view operation, const std::filesystem::path&) -> Status {
     return full && operation == "write" ? Status(fail(Code::exhausted, "disk full")) : Status();
   };
-  ASSERT_TRUE(fleet.hub().manifest().stop(made::stop_key()));
+  ASSERT_TRUE(fleet.hub().manifest().stop(made::stop_key(), 3));
   EXPECT_TRUE(fleet.hub().manifest().now()->stopped());
   EXPECT_THAT(problem(), HasSubstr("the stop is served, but not in the file: disk full"));
   EXPECT_NE(served(), print(body_of(3)));
@@ -134,7 +134,7 @@ TEST_F(Serves, AStopIsServedAlsoWhenTheDiskIsFull) {
 TEST_F(Serves, AStopThatAPublisherOverwroteIsPutBack) {
   put(body_of(3));
   served();
-  ASSERT_TRUE(fleet.hub().manifest().stop(made::stop_key()));
+  ASSERT_TRUE(fleet.hub().manifest().stop(made::stop_key(), 3));
   put(body_of(4));  // made from what the publisher read before the stop
   served();
   EXPECT_TRUE(fleet.hub().manifest().now()->stopped());
@@ -142,6 +142,41 @@ TEST_F(Serves, AStopThatAPublisherOverwroteIsPutBack) {
   put(body_of(5, {}, "u2-ldg", 1));
   served();
   EXPECT_FALSE(fleet.hub().manifest().now()->stopped()) << "a manifest that lifts it is without it";
+}
+
+/// What was judged is stopped, or nothing.
+TEST_F(Serves, AStopIsNotSignedForAManifestThatCameMeanwhile) {
+  put(body_of(3));
+  served();
+  put(body_of(4));  // and no look yet
+  const auto stop = fleet.hub().manifest().stop(made::stop_key(), 3);
+  ASSERT_FALSE(stop);
+  EXPECT_THAT(stop.error().text(), HasSubstr("manifest 4 is served now, and not manifest 3"));
+  EXPECT_FALSE(fleet.hub().manifest().now()->stopped());
+  EXPECT_EQ(*fleet.files.read("manifest.json"), print(body_of(4))) << "what was published stays";
+  EXPECT_EQ(served(), print(body_of(4)));
+}
+
+/// Also one that comes between the hub's look at the file and its writing.
+TEST_F(Serves, AStopOverwritesNothingThatIsPublishedMeanwhile) {
+  put(body_of(3));
+  served();
+  int reads = 0;
+  bool publishes = false;
+  fleet.files.fault = [&](std::string_view operation, const std::filesystem::path&) -> Status {
+    if (operation == "read" && !publishes && ++reads == 2) {
+      publishes = true;
+      EXPECT_TRUE(fleet.files.write_atomic("manifest.json", print(body_of(4))));
+    }
+    return {};
+  };
+  ASSERT_TRUE(fleet.hub().manifest().stop(made::stop_key(), 3));
+  EXPECT_TRUE(publishes);
+  const auto checked = check_body(*parse_manifest_body(*fleet.files.read("manifest.json"), "file"));
+  EXPECT_EQ(checked->manifest->version, 4u);
+  ASSERT_TRUE(checked->stop) << "it holds from manifest 3 on, until one lifts it";
+  EXPECT_EQ(checked->stop->from, 3u);
+  EXPECT_EQ(served(), *fleet.files.read("manifest.json"));
 }
 
 TEST(Rollout, WhoFollowsWhat) {

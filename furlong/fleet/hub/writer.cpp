@@ -131,7 +131,7 @@ Store* Writer::open_if_needed(const std::vector<std::shared_ptr<Job>>& group) {
     store_ = *std::move(store);
     return store_.get();
   }
-  note_failure(store.error());
+  note_failure(store.error(), group.front()->work == nullptr);
   for (const auto& job : group) finish(*job, store.error());
   return nullptr;
 }
@@ -141,8 +141,10 @@ void Writer::write(const std::vector<std::shared_ptr<Job>>& group) {
   if (store == nullptr) return;
   if (group.front()->work == nullptr) return write_batches(*store, group);
   Status status = group.front()->work(*store);
-  if (!status && status.error().code() != Code::denied && status.error().code() != Code::invalid)
-    note_failure(status.error());
+  if (status)
+    note_success();
+  else if (status.error().code() != Code::denied && status.error().code() != Code::invalid)
+    note_failure(status.error(), false);
   finish(*group.front(), std::move(status));
 }
 
@@ -160,8 +162,8 @@ void Writer::write_batches(Store& store, const std::vector<std::shared_ptr<Job>>
       ++counts_.commits;
       counts_.batches += group.size();
       counts_.store_s += store_s;
-      counts_.failing.reset();
     }
+    note_success();
     for (std::size_t i = 0; i < group.size(); ++i) {
       group[i]->outcome = std::move((*outcomes)[i]);
       finish(*group[i], {});
@@ -175,14 +177,21 @@ void Writer::write_batches(Store& store, const std::vector<std::shared_ptr<Job>>
     for (const auto& job : group) write_batches(store, {job});
     return;
   }
-  note_failure(error);
+  note_failure(error, true);
   for (const auto& job : group) finish(*job, error);
 }
 
-void Writer::note_failure(const Error& error) {
+void Writer::note_success() {
+  const std::scoped_lock lock(mutex_);
+  counts_.failing.reset();
+  counts_.failing_batches = false;
+}
+
+void Writer::note_failure(const Error& error, bool of_batches) {
   const std::scoped_lock lock(mutex_);
   ++counts_.failures;
   counts_.failing = error;
+  counts_.failing_batches |= of_batches;
 }
 
 void Writer::finish(Job& job, Status status) {

@@ -16,7 +16,7 @@
 
 namespace furlong::fleet {
 
-/// For metrics; sums since the start, but for the last four (now).
+/// For metrics; sums since the start, but for the last five (now).
 struct WriterCounts {
   std::uint64_t commits = 0;  ///< transactions that went well
   std::uint64_t batches = 0;  ///< in them
@@ -27,6 +27,7 @@ struct WriterCounts {
   std::size_t places = 0;        ///< reserved: being judged, queued or written
   std::size_t place_bytes = 0;   ///< of them
   std::optional<Error> failing;  ///< of the last write; nullopt: it went well
+  bool failing_batches = false;  ///< batches have failed since the last write that went well
 };
 
 /// All calls are thread safe.
@@ -87,7 +88,8 @@ class Writer {
   void write(const std::vector<std::shared_ptr<Job>>& group);
   void write_batches(Store& store, const std::vector<std::shared_ptr<Job>>& group);
   void finish(Job& job, Status status);
-  void note_failure(const Error& error);
+  void note_success();
+  void note_failure(const Error& error, bool of_batches);
 
   const OpenStore open_;
   const Options options_;

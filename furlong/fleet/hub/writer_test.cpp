@@ -167,6 +167,25 @@ TEST_F(Writing, OtherWorkInItsTurn) {
   EXPECT_TRUE(writer.counts().failing);
 }
 
+TEST_F(Writing, WhatFailedIsToldApartAndEndsWithTheNextSuccess) {
+  Writer writer(fleet.surroundings().open_store, {});
+  const auto works = [](Store&) -> Status { return {}; };
+  const auto fails = [](Store&) -> Status { return fail(Code::exhausted, "full"); };
+  EXPECT_FALSE(writer.run(fails));
+  EXPECT_TRUE(writer.counts().failing);
+  EXPECT_FALSE(writer.counts().failing_batches) << "batches may work";
+  EXPECT_TRUE(writer.run(works));
+  EXPECT_FALSE(writer.counts().failing) << "on an idle hub there is no batch to say so";
+  fleet.faults->set([](std::string_view call) -> Status {
+    return call == "add" ? Status(fail(Code::exhausted, "full")) : Status();
+  });
+  EXPECT_FALSE(writer.add(*writer.reserve(1), batch_of(box, 1)));
+  EXPECT_TRUE(writer.counts().failing);
+  EXPECT_TRUE(writer.counts().failing_batches);
+  EXPECT_TRUE(writer.run(works));
+  EXPECT_FALSE(writer.counts().failing);
+}
+
 TEST_F(Writing, AStoreThatCannotBeOpenedIsTriedAgain) {
   fleet.faults->set([](std::string_view call) -> Status {
     return call == "open" ? Status(fail(Code::unavailable, "not yet")) : Status();

@@ -116,4 +116,13 @@ std::string shown_url(std::string_view url) {
   return shown;
 }
 
+bool is_newer_header(std::string_view id, std::string_view before, std::int64_t received_us) {
+  constexpr std::int64_t ahead_ms = 600'000;
+  const auto known = parse_record_id(before);
+  if (!known) return true;
+  std::int64_t known_ms = 0;
+  for (std::size_t i = 0; i < 6; ++i) known_ms = known_ms << 8 | (*known)[i];
+  return id > before || known_ms > received_us / 1000 + ahead_ms;
+}
+
 }  // namespace furlong::fleet

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,12 +30,14 @@ struct Machine {
   std::string id;  ///< fingerprint of its key; of imported records: "import:NAME", without a key
   std::optional<PublicKey> key;
   MachineState state = MachineState::active;
-  std::string label;  ///< what the operator called it when the token was made; may be empty
-  bool canary = false;
+  std::string label;    ///< what the operator called it when the token was made; may be empty
+  bool canary = false;  ///< as its token or the operator says; never by its own word
   std::int64_t enrolled_us = 0;
   std::int64_t seen_us = 0;  ///< of its newest batch; 0: none yet
   std::string agent;         ///< version, as its newest batch says
   std::string manifest;      ///< version of the fleet manifest that it follows; empty: none, or not told
+  bool says_canary = false;  ///< as its newest batch says: a report, on which nothing is judged
+  std::string header;        ///< id of that newest batch; empty: none yet
   std::string replaces;      ///< the machine that its token retired; empty: none
   std::uint64_t accepted = 0, duplicate = 0, refused = 0;  ///< records since it was enrolled
   std::string last_refusal;                                ///< why, of the newest refused record
@@ -78,6 +81,12 @@ enum class Fate { accepted, duplicate, refused };
 struct BatchOutcome {
   std::vector<Fate> fates;
 };
+
+/// Whether a batch tells more of its machine than the one that told last, `before` (Machine::header; empty:
+/// none did): its id, a UUIDv7, is newer. So neither a batch that came out of order nor one that somebody
+/// sends again sets anything back. An id from over ten minutes ahead of the hub's clock holds nothing up:
+/// that machine's clock was wrong.
+bool is_newer_header(std::string_view id, std::string_view before, std::int64_t received_us);
 
 /// A batch as it lies in the store.
 struct StoredBatch {
@@ -184,13 +193,15 @@ class Store {
   /// or when a newer one (by ts, then id) of the same (machine, slot, subject, epoch, source) is; an older
   /// one of these is replaced. Where there is no epoch, the UTC day of ts stands for it. Order of arrival
   /// changes nothing. A batch is kept when a record of it is accepted, once for the same machine, id and
-  /// bytes; one without (a report, all duplicates, all refused) leaves only the machine's counts, seen_us and
-  /// what its header says. `invalid`: an unknown machine. Whether a machine is retired is for the caller to
-  /// ask.
+  /// bytes; one without (a report, all duplicates, all refused) leaves only the machine's counts, and of a
+  /// newer header (is_newer_header) seen_us and what it says. `invalid`: an unknown machine. Whether a machine
+  /// is retired is for the caller to ask.
   virtual Result<std::vector<BatchOutcome>> add(std::span<const IncomingBatch> batches) = 0;
   /// Forgets races with ts before, and batches received before that no race needs any more; returns how many
-  /// races. Not the machines. In steps, so that intake goes on meanwhile: after an error some may be gone.
-  virtual Result<std::uint64_t> prune(std::int64_t before_us) = 0;
+  /// races. Not the machines. In steps, so that intake goes on meanwhile: after an error some may be gone,
+  /// and after `stop` the rest is still there.
+  virtual Result<std::uint64_t> prune(std::int64_t before_us, const std::stop_token& stop) = 0;
+  Result<std::uint64_t> prune(std::int64_t before_us) { return prune(before_us, {}); }
 
   // -- aggregation
   virtual Result<std::vector<SubjectRow>> subjects() = 0;  ///< by number

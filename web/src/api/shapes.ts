@@ -181,7 +181,7 @@ export type RaceRecord = Checked<typeof raceRecord>;
 
 const oneRaceAnswer = answer({
   record,
-  batch: optional(object({ id: word, machine: word, received: word, signature: word, records: optional(count), verified: otherwise(flag, false) })),
+  batch: optional(object({ id: word, machine: word, received: word, signed: otherwise(flag, false), records: optional(count), verified: otherwise(flag, false) })),
 });
 /** `raw` keeps the record as it came, with the keys that this dashboard does not know. */
 export const oneRace = (value: unknown, where: string) => {
@@ -195,6 +195,7 @@ const machine = object({
   label: word,
   state: word,
   canary: otherwise(flag, false),
+  says_canary: otherwise(flag, false),
   enrolled: word,
   seen: word,
   agent: word,

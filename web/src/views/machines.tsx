@@ -37,6 +37,7 @@ function State({ machine, facts }: { machine: shapes.Machine; facts: Facts }) {
     <span class="tags">
       {machine.state === 'retired' ? <Tag>retired</Tag> : silent(machine, facts.nowMs) ? <Mark tone="warn">silent</Mark> : <Mark tone="ok">{machine.state || 'active'}</Mark>}
       {machine.canary && <Tag kind="near">canary</Tag>}
+      {machine.says_canary && !machine.canary && <Tag>calls itself a canary</Tag>}
     </span>
   );
 }

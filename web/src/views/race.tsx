@@ -100,14 +100,13 @@ function Evidence({ race }: { race: shapes.OneRace }) {
       <p>
         {batch.verified
           ? <Mark tone="ok">Signature checked just now: machine {batch.machine || record.machine} signed these bytes.</Mark>
-          : <Mark tone="warn">{batch.signature ? 'The signature was not confirmed: do not trust this record before you know why.' : 'Imported: no machine signed it.'}</Mark>}
+          : <Mark tone="warn">{batch.signed ? 'The signature was not confirmed: do not trust this record before you know why.' : 'Imported: no machine signed it.'}</Mark>}
       </p>
       <Facts facts={[
         batch.id && { name: 'Batch', value: <Id id={batch.id} /> },
         { name: 'Machine', value: <Id id={batch.machine || record.machine} view="races" query={{ machine: batch.machine || record.machine }} /> },
         batch.received && { name: 'Received', value: F.stamp(batch.received) },
         batch.records !== undefined && { name: 'Records in the batch', value: F.count(batch.records) },
-        batch.signature && { name: 'Signature (Ed25519)', value: <span class="id long">{batch.signature}</span> },
       ]} />
     </>
   );

@@ -31,6 +31,7 @@ class TestClock : public FakeClock {
 struct Sender {
   KeyPair key;
   Random random;
+  std::int64_t bodies = 0;  ///< made by body()
   explicit Sender(std::uint64_t number)
       : key(*KeyPair::from_seed(blake2b_256(fmt::format("sender {}", number)).bytes)),
         random(number, "sender") {}
@@ -69,8 +70,15 @@ struct Sender {
                 {"gain_pct", 2.1},
                 {"verdict", "winner"}};
   }
-  std::string body(const std::vector<std::string>& lines, const std::string& agent = "") {
-    return *print(RecordBatch{.id = record_id(), .machine = id(), .lines = lines, .agent = agent});
+  /// Each with a newer id than the one before.
+  std::string body(const std::vector<std::string>& lines, const std::string& agent = "",
+                   const std::string& manifest = "", bool canary = false) {
+    return *print(RecordBatch{.id = record_id(start_us + 1000 * bodies++),
+                              .machine = id(),
+                              .lines = lines,
+                              .agent = agent,
+                              .manifest = manifest,
+                              .canary = canary});
   }
   ServerRequest request(const std::string& body, const std::string& peer = "192.0.2.1") const {
     ServerRequest request{.method = "POST", .path = "/v1/records"};
@@ -145,8 +153,8 @@ class FaultyStore : public Store {
     ++faults_->adds;
     return asked("add", [&] { return store_->add(batches); });
   }
-  Result<std::uint64_t> prune(std::int64_t before_us) override {
-    return asked("prune", [&] { return store_->prune(before_us); });
+  Result<std::uint64_t> prune(std::int64_t before_us, const std::stop_token& stop) override {
+    return asked("prune", [&] { return store_->prune(before_us, stop); });
   }
   Result<std::vector<SubjectRow>> subjects() override { return store_->subjects(); }
   Result<std::vector<std::string>> words() override { return store_->words(); }

@@ -120,11 +120,11 @@ class Reader {
   Status read_machines() {
     FURLONG_TRY(const std::vector<Machine> machines, store_.machines());
     for (const Machine& one : machines)
-      lines_.push_back(fmt::format("machine {} {} {} '{}' {} {} {} '{}' '{}' '{}' {} {} {} '{}'", one.id,
-                                   one.key ? one.key->hex() : "none", machine_state_name(one.state),
+      lines_.push_back(fmt::format("machine {} {} {} '{}' {} {} {} '{}' '{}' {} '{}' '{}' {} {} {} '{}'",
+                                   one.id, one.key ? one.key->hex() : "none", machine_state_name(one.state),
                                    one.label, one.canary, one.enrolled_us, one.seen_us, one.agent,
-                                   one.manifest, one.replaces, one.accepted, one.duplicate, one.refused,
-                                   one.last_refusal));
+                                   one.manifest, one.says_canary, one.header, one.replaces, one.accepted,
+                                   one.duplicate, one.refused, one.last_refusal));
     FURLONG_TRY(const std::vector<Token> tokens, store_.tokens());
     for (const Token& one : tokens)
       lines_.push_back(fmt::format("token {} '{}' {} '{}' {} {} '{}'", one.digest.hex(), one.label,

@@ -27,7 +27,9 @@ class Wrapper : public Store {
   Result<std::vector<BatchOutcome>> add(std::span<const IncomingBatch> batches) override {
     return store_->add(batches);
   }
-  Result<std::uint64_t> prune(std::int64_t before_us) override { return store_->prune(before_us); }
+  Result<std::uint64_t> prune(std::int64_t before_us, const std::stop_token& stop) override {
+    return store_->prune(before_us, stop);
+  }
   Result<std::vector<SubjectRow>> subjects() override { return store_->subjects(); }
   Result<std::vector<std::string>> words() override { return store_->words(); }
   Result<std::vector<std::string>> machine_names() override { return store_->machine_names(); }
@@ -117,8 +119,8 @@ struct CountsCopies : Wrapper {
 /// Keeps one race less than it should.
 struct PrunesTooMuch : Wrapper {
   using Wrapper::Wrapper;
-  Result<std::uint64_t> prune(std::int64_t before_us) override {
-    return store_->prune(before_us == INT64_MAX ? before_us : before_us + 1);
+  Result<std::uint64_t> prune(std::int64_t before_us, const std::stop_token& stop) override {
+    return store_->prune(before_us == INT64_MAX ? before_us : before_us + 1, stop);
   }
 };
 /// Answers a used token again, to whoever asks.

@@ -108,7 +108,7 @@ class MemoryStore : public Store {
   }
 
   Result<std::vector<BatchOutcome>> add(std::span<const IncomingBatch> batches) override;
-  Result<std::uint64_t> prune(std::int64_t before_us) override;
+  Result<std::uint64_t> prune(std::int64_t before_us, const std::stop_token& stop) override;
 
   Result<std::vector<SubjectRow>> subjects() override {
     const std::scoped_lock lock(data_->mutex);
@@ -289,11 +289,14 @@ BatchOutcome MemoryStore::add_one(const IncomingBatch& batch, bool copied) {
     kept.batch = stored.number;
     kept.line = i;
   }
-  machine.seen_us = std::max(machine.seen_us, batch.received_us);
-  if (!batch.agent.empty()) {
-    machine.agent = batch.agent;
-    machine.manifest = batch.manifest;
-    machine.canary = machine.canary || batch.canary;
+  if (is_newer_header(batch.id, machine.header, batch.received_us)) {
+    machine.header = batch.id;
+    machine.seen_us = std::max(machine.seen_us, batch.received_us);
+    if (!batch.agent.empty()) {
+      machine.agent = batch.agent;
+      machine.manifest = batch.manifest;
+      machine.says_canary = batch.canary;
+    }
   }
   if (any && known == data_->batch_of.end()) {
     data_->batch_of.emplace(std::tuple(batch.machine, batch.id, batch.body), stored.number);
@@ -334,7 +337,8 @@ Result<std::uint64_t> MemoryStore::put_batches(std::span<const IncomingBatch> ba
   return fresh;
 }
 
-Result<std::uint64_t> MemoryStore::prune(std::int64_t before_us) {
+Result<std::uint64_t> MemoryStore::prune(std::int64_t before_us, const std::stop_token& stop) {
+  if (stop.stop_requested()) return std::uint64_t{0};
   const std::scoped_lock lock(data_->mutex);
   std::uint64_t gone = 0;
   for (auto at = data_->races.begin(); at != data_->races.end();) {

@@ -172,7 +172,7 @@ TEST_F(PostgresStore, ANewerSchemaIsIncompatible) {
     EXPECT_THAT(store.error().text(), HasSubstr("found schema version 9, expected"));
   }
   ASSERT_TRUE(
-      server_->sql(database, "UPDATE furlong.schema_version SET version=1; DROP TABLE furlong.word CASCADE"));
+      server_->sql(database, "UPDATE furlong.schema_version SET version=2; DROP TABLE furlong.word CASCADE"));
   const auto store = open(url_);
   ASSERT_TRUE(store) << "its version is this one's";
   const auto words = (*store)->words();

@@ -12,7 +12,7 @@ namespace furlong::fleet::sql {
 namespace {
 
 constexpr std::string_view find_machine =
-    "SELECT number, seen_us, agent, manifest, canary, last_refusal FROM machine WHERE id=?1";
+    "SELECT number, seen_us, agent, manifest, says_canary, last_refusal, header FROM machine WHERE id=?1";
 constexpr std::string_view find_batch = "SELECT number FROM batch WHERE digest=?1";
 constexpr std::string_view find_id = "SELECT 1 FROM race WHERE id=?1";
 constexpr std::string_view find_key =
@@ -31,8 +31,8 @@ constexpr std::string_view add_race =
     "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 constexpr std::string_view count_races = "UPDATE batch SET races=races+?2 WHERE number=?1";
 constexpr std::string_view set_machine =
-    "UPDATE machine SET seen_us=?2, agent=?3, manifest=?4, canary=?5, accepted=accepted+?6, "
-    "duplicate=duplicate+?7, refused=refused+?8, last_refusal=?9 WHERE number=?1";
+    "UPDATE machine SET seen_us=?2, agent=?3, manifest=?4, says_canary=?5, accepted=accepted+?6, "
+    "duplicate=duplicate+?7, refused=refused+?8, last_refusal=?9, header=?10 WHERE number=?1";
 constexpr std::string_view set_totals =
     "UPDATE totals SET races=races+?1, batches=batches+?2, next_batch=?3, newest_ts_us=?4, change=change+1";
 
@@ -99,8 +99,9 @@ Status Intake::find_senders() {
         sender.seen_us = row.integer(1);
         sender.agent = row.text(2);
         sender.manifest = row.text(3);
-        sender.canary = row.integer(4) != 0;
+        sender.says_canary = row.integer(4) != 0;
         sender.last_refusal = row.text(5);
+        sender.header = row.text(6);
         return true;
       }));
   for (const auto& [id, sender] : senders_)
@@ -219,11 +220,14 @@ void Intake::decide() {
       keep = keep || fate == Fate::accepted;
       outcome.fates.push_back(fate);
     }
-    sender.seen_us = std::max(sender.seen_us, batch.received_us);
-    if (!batch.agent.empty()) {
-      sender.agent = batch.agent;
-      sender.manifest = batch.manifest;
-      sender.canary = sender.canary || batch.canary;
+    if (is_newer_header(batch.id, sender.header, batch.received_us)) {
+      sender.header = batch.id;
+      sender.seen_us = std::max(sender.seen_us, batch.received_us);
+      if (!batch.agent.empty()) {
+        sender.agent = batch.agent;
+        sender.manifest = batch.manifest;
+        sender.says_canary = batch.canary;
+      }
     }
     Body& body = bodies_[first_of_[bodies_[b].digest]];
     body.keep = body.keep || keep;
@@ -342,9 +346,10 @@ Status Intake::put_senders() {
     values.insert(
         values.end(),
         {Value(std::int64_t{sender.number}), Value(sender.seen_us), Value(std::string_view(sender.agent)),
-         Value(std::string_view(sender.manifest)), Value(std::int64_t{sender.canary}), Value(sender.accepted),
-         Value(sender.duplicate), Value(sender.refused), Value(std::string_view(sender.last_refusal))});
-  return connection_->run(set_machine, values, 9);
+         Value(std::string_view(sender.manifest)), Value(std::int64_t{sender.says_canary}),
+         Value(sender.accepted), Value(sender.duplicate), Value(sender.refused),
+         Value(std::string_view(sender.last_refusal)), Value(std::string_view(sender.header))});
+  return connection_->run(set_machine, values, 10);
 }
 
 Status Intake::put_totals() {

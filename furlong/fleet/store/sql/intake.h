@@ -33,8 +33,8 @@ class Intake {
   struct Sender {
     MachineNumber number = 0;
     std::int64_t seen_us = 0;
-    std::string agent, manifest, last_refusal;
-    bool canary = false;
+    std::string agent, manifest, header, last_refusal;
+    bool says_canary = false;
     std::int64_t accepted = 0, duplicate = 0, refused = 0;
   };
   struct Body {

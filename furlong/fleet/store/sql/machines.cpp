@@ -9,18 +9,18 @@ namespace {
 
 #define FURLONG_MACHINE_COLUMNS                                                                             \
   "id, key, retired, label, canary, enrolled_us, seen_us, agent, manifest, replaces, accepted, duplicate, " \
-  "refused, last_refusal"
+  "refused, last_refusal, says_canary, header"
 constexpr std::string_view all_machines = "SELECT " FURLONG_MACHINE_COLUMNS " FROM machine";
 constexpr std::string_view one_machine = "SELECT " FURLONG_MACHINE_COLUMNS " FROM machine WHERE id=?1";
 constexpr std::string_view new_machine =
     "INSERT INTO machine(number, id, key, retired, label, canary, enrolled_us, seen_us, agent, manifest, "
     "replaces, "
-    "accepted, duplicate, refused, last_refusal) SELECT coalesce(max(number), 0)+1, ?1, ?2, ?3, ?4, ?5, ?6, "
-    "?7, ?8, "
-    "?9, ?10, ?11, ?12, ?13, ?14 FROM machine";
+    "accepted, duplicate, refused, last_refusal, says_canary, header) SELECT coalesce(max(number), 0)+1, ?1, "
+    "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16 FROM machine";
 constexpr std::string_view old_machine =
     "UPDATE machine SET key=?2, retired=?3, label=?4, canary=?5, enrolled_us=?6, seen_us=?7, agent=?8, "
-    "manifest=?9, replaces=?10, accepted=?11, duplicate=?12, refused=?13, last_refusal=?14 WHERE id=?1";
+    "manifest=?9, replaces=?10, accepted=?11, duplicate=?12, refused=?13, last_refusal=?14, says_canary=?15, "
+    "header=?16 WHERE id=?1";
 constexpr std::string_view all_tokens =
     "SELECT digest, label, canary, replaces, issued_us, expires_us, machine FROM token ORDER BY issued_us, "
     "digest";
@@ -52,6 +52,8 @@ Result<Machine> machine_of(const Row& row) {
   machine.duplicate = static_cast<std::uint64_t>(row.integer(11));
   machine.refused = static_cast<std::uint64_t>(row.integer(12));
   machine.last_refusal = row.text(13);
+  machine.says_canary = row.integer(14) != 0;
+  machine.header = row.text(15);
   return machine;
 }
 
@@ -105,7 +107,8 @@ Status SqlStore::write_machine(const Machine& machine) {
        std::string_view(machine.agent), std::string_view(machine.manifest),
        std::string_view(machine.replaces), static_cast<std::int64_t>(machine.accepted),
        static_cast<std::int64_t>(machine.duplicate), static_cast<std::int64_t>(machine.refused),
-       std::string_view(machine.last_refusal)}));
+       std::string_view(machine.last_refusal), std::int64_t{machine.says_canary},
+       std::string_view(machine.header)}));
   return changed();
 }
 

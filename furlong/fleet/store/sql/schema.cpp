@@ -42,6 +42,12 @@ CREATE UNIQUE INDEX race_key ON race(machine, subject, slot, epoch, source);
 CREATE {id_index};
 )";
 
+// What a machine says of itself stands beside what the operator says of it, with the batch that said it.
+constexpr std::string_view second = R"(
+ALTER TABLE machine ADD COLUMN says_canary INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE machine ADD COLUMN header {text} NOT NULL DEFAULT '';
+)";
+
 std::string in(const Dialect& dialect, std::string_view step) {
   return fmt::format(fmt::runtime(step), fmt::arg("big", dialect.big), fmt::arg("text", dialect.text),
                      fmt::arg("blob", dialect.blob), fmt::arg("plain", dialect.plain),
@@ -50,6 +56,8 @@ std::string in(const Dialect& dialect, std::string_view step) {
 
 }  // namespace
 
-std::vector<std::string> schema_steps(const Dialect& dialect) { return {in(dialect, first)}; }
+std::vector<std::string> schema_steps(const Dialect& dialect) {
+  return {in(dialect, first), in(dialect, second)};
+}
 
 }  // namespace furlong::fleet::sql

@@ -70,15 +70,15 @@ Result<bool> SqlStore::has_batch(const StoredBatch& batch) {
   });
 }
 
-Result<std::uint64_t> SqlStore::prune(std::int64_t before_us) {
+Result<std::uint64_t> SqlStore::prune(std::int64_t before_us, const std::stop_token& stop) {
   FURLONG_CHECK(check_writable());
   FURLONG_TRY(std::vector<Holding> old, reading([&] { return old_holdings(before_us); }));
   std::uint64_t gone = 0;
-  while (!old.empty()) {
+  while (!old.empty() && !stop.stop_requested()) {
     FURLONG_TRY(const std::uint64_t now, writing([&] { return prune_races(old, before_us); }));
     gone += now;
   }
-  for (bool more = true; more;) {
+  for (bool more = true; more && !stop.stop_requested();) {
     FURLONG_TRY(const std::vector<Value> numbers, reading([&] { return unneeded_batches(before_us); }));
     more = !numbers.empty();
     if (more) FURLONG_CHECK(writing([&] { return prune_batches(before_us); }));

@@ -29,7 +29,7 @@ class SqlStore : public Store {
   Status add_importer(std::string_view name, std::int64_t now_us) override;
 
   Result<std::vector<BatchOutcome>> add(std::span<const IncomingBatch> batches) override;
-  Result<std::uint64_t> prune(std::int64_t before_us) override;
+  Result<std::uint64_t> prune(std::int64_t before_us, const std::stop_token& stop) override;
 
   Result<std::vector<SubjectRow>> subjects() override;
   Result<std::vector<std::string>> words() override;

@@ -83,6 +83,8 @@ Status machines_and_tokens_are_put_as_they_are(const MakePlace& make) {
   machine.seen_us = 2;
   machine.agent = "a";
   machine.manifest = "m";
+  machine.says_canary = true;
+  machine.header = "h";
   machine.replaces = "r";
   machine.accepted = 3, machine.duplicate = 4, machine.refused = 5;
   machine.last_refusal = "why";

@@ -200,10 +200,65 @@ Status counts_and_header_go_to_the_machine(const MakePlace& make) {
   FURLONG_CHECK(add_one(*store, report));
   FURLONG_TRY(machine, the_machine(*store, logs));
   FURLONG_WANT(machine.seen_us == batch.received_us, "the newest");
-  FURLONG_WANT(machine.agent == "0.3.0" && machine.manifest.empty() && machine.canary, "a report's header");
+  FURLONG_WANT(machine.agent == "0.3.0" && machine.manifest.empty() && machine.says_canary,
+               "a report's header");
+  FURLONG_WANT(!machine.canary, "its own word makes it none");
   FURLONG_CHECK(add_one(*store, a_batch(logs, 3, {})));
   FURLONG_TRY(machine, the_machine(*store, logs));
-  FURLONG_WANT(machine.agent == "0.3.0" && machine.canary, "not told, not changed");
+  FURLONG_WANT(machine.agent == "0.3.0" && machine.says_canary, "not told, not changed");
+  return {};
+}
+
+constexpr std::int64_t batch_time_us = 1'741'244'108'544'000;  // of a_batch's ids
+
+IncomingBatch with_header(std::uint32_t number, std::int64_t received_us, std::string agent) {
+  IncomingBatch batch = a_batch(logs, number, {});
+  batch.received_us = received_us;
+  batch.agent = std::move(agent);
+  batch.manifest = fmt::format("{}", number);
+  return batch;
+}
+
+/// Out of order, or sent again by somebody who read it on a page: neither sets back what the machine follows,
+/// nor makes one that is gone look alive.
+Status only_a_newer_batch_tells_of_its_machine(const MakePlace& make) {
+  const auto says = [](Store& store, std::int64_t seen_us, std::string_view agent,
+                       std::uint32_t number) -> Status {
+    FURLONG_TRY(const Machine machine, the_machine(store, logs));
+    FURLONG_WANT(machine.seen_us == seen_us && machine.agent == agent, "{} of {}", machine.seen_us,
+                 machine.agent);
+    FURLONG_WANT(
+        machine.manifest == fmt::format("{}", number) && machine.header == a_batch(logs, number, {}).id,
+        "{} by {}", machine.manifest, machine.header);
+    return {};
+  };
+  constexpr std::int64_t us = batch_time_us;
+  for (const bool together : {false, true}) {
+    FURLONG_TRY(const auto store, open_with_importer(make));
+    IncomingBatch late = with_header(5, us + 30, "0.4.0");
+    late.canary = true;
+    const std::vector sent{with_header(7, us + 20, "0.5.0"), late, with_header(7, us + 40, "0.5.0")};
+    if (together)
+      FURLONG_CHECK(store->add(sent));
+    else
+      for (const IncomingBatch& batch : sent) FURLONG_CHECK(add_one(*store, batch));
+    FURLONG_CHECK(says(*store, us + 20, "0.5.0", 7));
+    FURLONG_TRY(const Machine machine, the_machine(*store, logs));
+    FURLONG_WANT(!machine.says_canary, "an older batch does not say so");
+    FURLONG_CHECK(add_one(*store, with_header(8, us + 50, "0.6.0")));
+    FURLONG_CHECK(says(*store, us + 50, "0.6.0", 8));
+  }
+  return {};
+}
+
+/// A machine's clock that was ahead once does not silence it for ever.
+Status a_batch_from_the_future_holds_no_header_up(const MakePlace& make) {
+  FURLONG_TRY(const auto store, open_with_importer(make));
+  const std::int64_t before_us = batch_time_us - 86'400'000'000;
+  FURLONG_CHECK(add_one(*store, with_header(9, before_us, "0.4.0")));
+  FURLONG_CHECK(add_one(*store, with_header(3, before_us + 1, "0.5.0")));
+  FURLONG_TRY(const Machine machine, the_machine(*store, logs));
+  FURLONG_WANT(machine.agent == "0.5.0" && machine.seen_us == before_us + 1, "{}", machine.agent);
   return {};
 }
 
@@ -234,6 +289,10 @@ Status prune_forgets_what_is_older(const MakePlace& make) {
   second.received_us = 50;
   third.received_us = 60;
   FURLONG_CHECK(store->add(std::vector{first, second, third}));
+  std::stop_source stopped;
+  stopped.request_stop();
+  FURLONG_TRY(const std::uint64_t none, store->prune(100, stopped.get_token()));
+  FURLONG_WANT(none == 0, "whoever stops it waits for no step: {}", none);
   FURLONG_TRY(const std::uint64_t gone, store->prune(100));
   FURLONG_WANT(gone == 3, "{} races are gone", gone);
   FURLONG_TRY(const auto ids, page_ids(*store));
@@ -323,6 +382,8 @@ std::vector<StoreCase> intake_cases() {
       {"each_part_of_the_key_counts", each_part_of_the_key_counts},
       {"a_batch_is_kept_once_and_only_with_a_new_record", a_batch_is_kept_once_and_only_with_a_new_record},
       {"counts_and_header_go_to_the_machine", counts_and_header_go_to_the_machine},
+      {"only_a_newer_batch_tells_of_its_machine", only_a_newer_batch_tells_of_its_machine},
+      {"a_batch_from_the_future_holds_no_header_up", a_batch_from_the_future_holds_no_header_up},
       {"refused_lines_are_named", refused_lines_are_named},
       {"prune_forgets_what_is_older", prune_forgets_what_is_older},
       {"names_beyond_what_is_kept_in_memory_are_right", names_beyond_what_is_kept_in_memory_are_right},
