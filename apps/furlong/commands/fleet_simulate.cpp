@@ -16,6 +16,7 @@ namespace furlong::app {
 namespace {
 
 constexpr std::size_t largest_token_file = 16u << 20;
+constexpr std::int64_t earliest_us = 631'152'000'000'000;  // 1990, as Simulation has it
 constexpr std::int64_t hour_us = 3'600'000'000;
 
 /// "a,b" and repeated options alike.
@@ -56,9 +57,9 @@ Result<fleet::SimulateOptions> simulate_options(const Arguments& arguments) {
   fleet::SimulateOptions options;
   FURLONG_TRY(const std::int64_t seed, arguments.integer("--seed", 1, 0));
   options.seed = static_cast<std::uint64_t>(seed);
-  FURLONG_TRY(options.days, arguments.number("--days", options.days));
-  FURLONG_TRY(options.epoch_s, arguments.number("--epoch-s", options.epoch_s));
-  FURLONG_TRY(options.noise, arguments.number("--noise", options.noise));
+  FURLONG_TRY(options.days, arguments.number("--days", options.days, 0.001, 36'500));
+  FURLONG_TRY(options.epoch_s, arguments.number("--epoch-s", options.epoch_s, 1, 86'400));
+  FURLONG_TRY(options.noise, arguments.number("--noise", options.noise, 0, 1000));
   options.capped = !arguments.flag("--no-caps");
   options.cards = names(arguments, "--cards");
   options.programs = names(arguments, "--programs");
@@ -69,6 +70,9 @@ Result<fleet::SimulateOptions> simulate_options(const Arguments& arguments) {
     const std::int64_t begin_us =
         system_clock().wall_us() - static_cast<std::int64_t>(options.days * 24 * hour_us);
     options.from_us = begin_us - begin_us % hour_us;
+    if (options.from_us < earliest_us)
+      return fail(Code::invalid, "--days: {:g} days before now no fleet had begun; 1990 is the earliest",
+                  options.days);
   } else if (!from.empty()) {
     const auto time = fleet::parse_time_argument(from);
     if (!time) return fail(Code::invalid, "--from: {}", time.error().text());

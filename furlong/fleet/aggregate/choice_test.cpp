@@ -223,7 +223,7 @@ TEST(Choice, APinnedRowLapsesWithItsProgramsTextThoughWindowsOverlap) {
   EXPECT_EQ(tuning.cards[0].rows[0].source, "A") << "that it was pinned with";
   Fleet few;
   few.source = "B";
-  few.add(2, {.machine = "a", .gains = {{"u2", 3}}});
+  few.add(3, {.machine = "a", .gains = {{"u2", 3}}});
   EXPECT_TRUE(next(few, {}, tuning).cards.at(0).rows.at(0).race) << "nobody names A any more";
   tuning = next({}, {"B"}, tuning);
   EXPECT_FALSE(tuning.cards.at(0).rows.at(0).race) << "pinned anew";

@@ -49,6 +49,7 @@ Json variant_json(const VariantEvidence& variant) {
   Json object = Json::object();
   object["name"] = variant.name;
   put_gain(object, variant.gain_pct);
+  if (variant.gain_pct.samples > 0) put(object, "standing_pct", variant.standing_pct);
   put(object, "rate", variant.rate.median);
   put(object, "rate_per_w", variant.rate_per_w.median);
   object["samples"] = variant.gain_pct.samples;
@@ -95,6 +96,7 @@ Json row_json(const RowEvidence& row, bool all) {
   object["unit"] = row.subject.unit;
   object["variant"] = row.variant;
   object["choice"] = choice_name(row.choice);
+  object["leads"] = row.leads;
   if (all) object["why"] = row.why;
   object["candidates"] = row.candidates;
   object["samples"] = row.samples;

@@ -83,9 +83,9 @@ TEST(FleetJson, HasTheShapesOfTheHubsInterface) {
   ASSERT_EQ(list["cards"].size(), 1u);
   EXPECT_THAT(keys_of(list["cards"][0]), ElementsAre("key", "label", "aliases", "silicon", "rows"));
   EXPECT_THAT(keys_of(list["cards"][0]["rows"][1]),
-              ElementsAre("program", "class", "backend", "metric", "unit", "variant", "choice", "candidates",
-                          "samples", "races", "machines", "newest", "rate", "base_rate", "rate_per_w",
-                          "gain_pct", "ci"));
+              ElementsAre("program", "class", "backend", "metric", "unit", "variant", "choice", "leads",
+                          "candidates", "samples", "races", "machines", "newest", "rate", "base_rate",
+                          "rate_per_w", "gain_pct", "ci"));
   const Json row = to_json(aggregate.cards[0])["rows"][1];
   EXPECT_EQ(row["choice"], "pinned-by-stability");
   EXPECT_EQ(row["class"]["loads"], 128);
@@ -94,9 +94,10 @@ TEST(FleetJson, HasTheShapesOfTheHubsInterface) {
   EXPECT_TRUE(row.contains("why") && row.contains("set_aside"));
   const Json& variant = row["variants"][0];
   EXPECT_THAT(keys_of(variant),
-              ElementsAre("name", "gain_pct", "ci", "rate", "rate_per_w", "samples", "races", "machines",
-                          "won", "exits", "strata", "drivers", "days"));
+              ElementsAre("name", "gain_pct", "ci", "standing_pct", "rate", "rate_per_w", "samples", "races",
+                          "machines", "won", "exits", "strata", "drivers", "days"));
   EXPECT_EQ(variant["won"], 21);
+  EXPECT_EQ(row["leads"], true);
   EXPECT_EQ(variant["strata"],
             Json::parse(R"([{"power":"450 W","gain_pct":2.07,"ci":[2.07,2.07],"machines":3}])"));
   EXPECT_EQ(variant["drivers"][0]["driver"], "580.10");
@@ -105,6 +106,28 @@ TEST(FleetJson, HasTheShapesOfTheHubsInterface) {
   EXPECT_FALSE(to_json(aggregate.cards[0])["rows"][0]["variants"][0].contains("ci"));
   EXPECT_EQ(json_line(list).find("null"), std::string::npos);
   EXPECT_EQ(json_line(row).find("null"), std::string::npos);
+}
+
+TEST(FleetJson, SaysWhichBackEndsRowIsTakenAndWhyAHigherGainLost) {
+  Fleet fleet;
+  for (const char* machine : {"a", "b", "c"}) {
+    fleet.subject.backend = "cuda";
+    fleet.add(3, {.machine = machine, .gains = {{"u2", 2}}, .base_rate = 100});
+    fleet.subject.backend = "opencl";
+    fleet.add(3, {.machine = machine, .gains = {{"u2", 5}}, .base_rate = 60});
+  }
+  fleet.subject.backend = "cuda";
+  fleet.add(3, {.machine = "a", .gains = {{"magic", 900}}, .base_rate = 100});
+  const Json rows = to_json(fleet.aggregated().cards.at(0))["rows"];
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["backend"], "cuda");
+  EXPECT_EQ(rows[0]["leads"], true);
+  EXPECT_EQ(rows[1]["leads"], false);
+  for (const Json& variant : rows[0]["variants"]) {
+    if (variant["name"] != "magic") continue;
+    EXPECT_EQ(variant["gain_pct"], 900);
+    EXPECT_EQ(variant["standing_pct"], 0);
+  }
 }
 
 TEST(FleetExplain, SaysWhyACardHasItsEntry) {
