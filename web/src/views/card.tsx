@@ -183,7 +183,7 @@ function RowView({ card, row }: { card: shapes.Card; row: shapes.Row }) {
         </section>
         <section aria-labelledby="power">
           <h3 id="power">By power cap</h3>
-          <SplitTable title="Cap" caption="Gains by power cap, percent of the card’s default limit" samples={false} rows={picked.variants.flatMap((v) => v.strata.map((s) => ({ ...s, of: s.power, variant: v.name })))} />
+          <SplitTable title="Cap" caption="Gains by power cap, the limit in watts" samples={false} rows={picked.variants.flatMap((v) => v.strata.map((s) => ({ ...s, of: s.power, variant: v.name })))} />
         </section>
       </div>
       <SetAside row={row} />

@@ -43,7 +43,7 @@ function makeVariant(rng, name, i, kind, row, now) {
   if (kind.backend !== 'host') variant.rate_per_w = round((row.base * (1 + gain / 100)) / 392, 4);
   if (i > 2) variant.exits = { stayed: races - 3, [exits[i % exits.length]]: 3 };
   if (name === 'u8') return { name, samples: 0, races, machines: row.machines, won: 0, exits: { compile: races } };
-  variant.strata = ['100%', '80%', 'unknown'].slice(0, row.machines > 3 ? 3 : 1).map((power) => ({ power, ...estimate(rng, gain + (power === '80%' ? -0.4 : 0), row.machines), machines: Math.max(1, row.machines >> 1) }));
+  variant.strata = ['450 W', '355 W', 'unknown'].slice(0, row.machines > 3 ? 3 : 1).map((power) => ({ power, ...estimate(rng, gain + (power === '355 W' ? -0.4 : 0), row.machines), machines: Math.max(1, row.machines >> 1) }));
   variant.drivers = kind.driver.map((driver, d) => ({ driver, ...estimate(rng, gain - d * 0.5, row.machines), samples: races >> 1, machines: Math.max(1, row.machines >> 1) }));
   variant.days = Array.from({ length: 7 }, (_, d) => ({ day: stamp(now - (6 - d) * day).slice(0, 10), ...estimate(rng, gain + (rng() - 0.5) * 0.6, row.machines, 1.5), samples: Math.max(1, races >> 3), machines: row.machines }));
   return variant;
