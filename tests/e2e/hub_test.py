@@ -30,17 +30,20 @@ class HubCase(Case):
     def hub_log(self):
         return self.read(self.path("hub.log"))
 
-    def start_hub(self, *options, limit_bytes=None):
+    def start_hub(self, *options, limit_bytes=None, open_files=None):
         """Returns when it listens."""
         def limit():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
+            if limit_bytes:
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
+            if open_files:
+                resource.setrlimit(resource.RLIMIT_NOFILE, open_files)
         log = open(self.path("hub.log"), "ab")
         self.addCleanup(log.close)
         before = os.path.getsize(self.path("hub.log"))
         hub = subprocess.Popen([FURLONG, "hub", "--listen", "127.0.0.1:0", "--store", self.store, *options], env=self.environment,
                                cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
-                               preexec_fn=limit if limit_bytes else None)
+                               preexec_fn=limit)
         self.hubs.append(hub)
         found = self.until_seen(lambda: hub.poll() is not None or re.search(r"listens on (\w+)://127\.0\.0\.1:(\d+)", self.hub_log()[before:]),
                                 "the hub's address")
@@ -146,6 +149,14 @@ class Hub(HubCase):
         self.assertEqual((status, "is retired here" in reply["error"]["message"]), (403, True))
         self.assertEqual(self.run_furlong("hub", "retire", self.store, new.id).returncode, 0)
         self.assertEqual(client.send(new, [])[0], 403, "retired by another process, at once")
+
+    def test_open_files_are_allowed_as_far_as_the_system_allows(self):
+        hub = self.start_hub(open_files=(256, 8192))
+        with open(f"/proc/{hub.pid}/limits", encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"Max open files +4608 +8192")
+        self.end_hub(hub)
+        self.start_hub(open_files=(256, 1024))
+        self.assertIn("1024 open files are allowed here, which is enough for 512 connections", self.hub_log())
 
     def test_killed_during_intake_every_acknowledged_record_is_there(self):
         hub = self.start_hub("--batches-per-minute", "1000000")

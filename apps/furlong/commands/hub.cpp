@@ -9,6 +9,7 @@
 #include "apps/furlong/stores.h"
 #include "apps/furlong/version.h"
 #include "furlong/base/os/interrupt.h"
+#include "furlong/base/os/open_files.h"
 #include "furlong/base/text.h"
 
 namespace furlong::app {
@@ -95,6 +96,20 @@ void tell_where(const fleet::HubOptions& options, std::uint16_t port) {
                                                 : fmt::format("hub: dashboard of {}", options.web.string()));
 }
 
+/// Each connection is an open file, and so is each of the store's.
+void allow_connections(fleet::HttpServerOptions& http) {
+  constexpr std::uint64_t other_files = 512;
+  const auto wanted = static_cast<std::uint64_t>(http.most_connections) + other_files;
+  const std::uint64_t allowed = allow_open_files(wanted);
+  if (allowed == 0 || allowed >= wanted) return;
+  http.most_connections =
+      static_cast<int>(std::max<std::uint64_t>(64, allowed - std::min(allowed, other_files)));
+  print_log(LogLevel::warning,
+            fmt::format("hub: {} open files are allowed here, which is enough for {} connections; {} want "
+                        "{} (ulimit -n, or LimitNOFILE of the unit)",
+                        allowed, http.most_connections, wanted - other_files, wanted));
+}
+
 Result<int> run(const Arguments& arguments) {
   if (!arguments.given("--store"))
     return fail(Code::invalid, "--store URL is missing: sqlite:FILE or postgresql://HOST/DATABASE");
@@ -109,6 +124,7 @@ Result<int> run(const Arguments& arguments) {
   with.clock = &system_clock();
   with.say = print_log;
   options.lattices = shipped_lattices();
+  allow_connections(options.http);
   FURLONG_TRY(const auto hub, fleet::Hub::start(options, with));
   tell_where(options, hub->port());
   FURLONG_CHECK(hub->run(stop));
