@@ -137,8 +137,9 @@ TEST(FleetChoice, TheTrueBestIsChosenAndTheTuningDoesNotFlap) {
     for (const auto& [subject, before] : rows) {
       ASSERT_TRUE(now.contains(subject)) << subject.program_class;
       const auto& [variant, pinned] = now.at(subject);
-      if (before.second)
+      if (before.second) {
         EXPECT_EQ(now.at(subject), before) << "window " << number << " " << subject.program_class;
+      }
       // What is raced may change for something as good, and not for anything else.
       const TruthRow& best = truth.find(subject)->overall;
       EXPECT_GE(true_gain(best, variant), best.gain_pct - as_good_pct)

@@ -78,7 +78,7 @@ Status without_an_epoch_it_is_the_day_that_counts(const MakePlace& make) {
   constexpr std::int64_t day_us = 86'400'000'000;
   FURLONG_TRY(const auto store, open_with_importer(make));
   std::vector<DecodedRace> races(5, of_epoch(a_race(1, 10), ""));
-  const std::int64_t times[] = {20 * day_us, 21 * day_us - 1, 21 * day_us, -1, -day_us};
+  const std::int64_t times[] = {20 * day_us, 21 * day_us - 1, 21 * day_us, 20 * day_us - 1, 19 * day_us};
   for (std::size_t i = 0; i < races.size(); ++i) {
     races[i].id[15] = static_cast<std::uint8_t>(i + 1);
     races[i].ts_us = times[i];
