@@ -31,7 +31,7 @@ std::pair<std::string, bool> shown(TestHub& fleet) {
   fleet.hub().learner().step();
   const Json row = json_of(fleet.send(get("/v1/cards")))["cards"][0]["rows"][0];
   const auto tuning = record::parse_tuning(fleet.send(get("/v1/tuning")).body, "tuning");
-  EXPECT_TRUE(tuning && tuning->cards.size() == 1);
+  EXPECT_TRUE(tuning && tuning->cards.size() == 1) << fleet.send(get("/v1/tuning")).body;
   if (!tuning || tuning->cards.empty()) return {};
   const record::TuningRow& tuned = tuning->cards[0].rows.at(0);
   EXPECT_EQ(row["variant"], tuned.variant);
@@ -61,8 +61,10 @@ TEST(Learner, ACardWithPinnedRunsAloneShowsWhatIsPinned) {
   Json record = box.record();
   record["pinned"] = true;
   record["winner"] = "ldg";
+  record["variants"]["ldg"] = record["variants"]["u2"];
   record["verdict"] = "pinned";
-  ASSERT_EQ(fleet.send(box.request(box.body({json_line(record)}))).status, 200);
+  const ServerReply reply = fleet.send(box.request(box.body({json_line(record)})));
+  ASSERT_EQ(json_of(reply)["accepted"].size(), 1u) << reply.body;
   publish(fleet, 1, "ldg");
   EXPECT_EQ(shown(fleet), std::pair(std::string("ldg"), false));
 }
