@@ -100,8 +100,8 @@ class LateFaults(Case):
     """A variant that is good until it has run often ends the race's process; the race goes on without it."""
 
     def late(self, crime):
-        # Gates and the trial launch it some ten times; a window batches so short a kernel by the hundred, on a busy machine by tens.
-        return self.host_program("#if KIND\n  static int launches;\n  if (begin == 0 && n == 65536 && ++launches > 24) { " + crime
+        # Gates and the trial launch it some tens of times; a window batches so short a kernel by the hundred.
+        return self.host_program("#if KIND\n  static int launches;\n  if (begin == 0 && n == 65536 && ++launches > 48) { " + crime
                                  + " }\n#endif\n" + GOOD_LOOP)
 
     def survived(self, crime, why, *more):

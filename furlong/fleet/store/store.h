@@ -194,8 +194,8 @@ class Store {
   /// one of these is replaced. Where there is no epoch, the UTC day of ts stands for it. Order of arrival
   /// changes nothing. A batch is kept when a record of it is accepted, once for the same machine, id and
   /// bytes; one without (a report, all duplicates, all refused) leaves only the machine's counts, and of a
-  /// newer header (is_newer_header) seen_us and what it says. `invalid`: an unknown machine. Whether a machine
-  /// is retired is for the caller to ask.
+  /// newer header (is_newer_header) seen_us and what it says. `invalid`: an unknown machine. Whether a
+  /// machine is retired is for the caller to ask.
   virtual Result<std::vector<BatchOutcome>> add(std::span<const IncomingBatch> batches) = 0;
   /// Forgets races with ts before, and batches received before that no race needs any more; returns how many
   /// races. Not the machines. In steps, so that intake goes on meanwhile: after an error some may be gone,
