@@ -109,10 +109,11 @@ Result<double> Arguments::number(std::string_view name, double otherwise, double
   if (!flag(name)) return otherwise;
   auto parsed = parse_number(value(name));
   if (!parsed || !(*parsed >= low && *parsed <= high)) {
-    return fail(
-        Code::invalid, "{} takes a number{}, not '{}'", name,
-        low > -1e300 ? fmt::format(" from {} {}", low, high < 1e300 ? fmt::format("to {}", high) : "up") : "",
-        value(name));
+    return fail(Code::invalid, "{} takes a number{}, not '{}'", name,
+                low > -1e300
+                    ? fmt::format(" from {:g} {}", low, high < 1e300 ? fmt::format("to {:g}", high) : "up")
+                    : "",
+                value(name));
   }
   return *parsed;
 }

@@ -27,9 +27,7 @@ Result<fleet::Pin> pin_argument(const std::string& text) {
 
 Result<fleet::OpenStore> evidence_store(const Arguments& arguments) {
   // A store that is not there is the user's to mend: found out before the work begins.
-  const auto open = [arguments] {
-    return as_input(open_store(arguments, {.create = false, .read_only = true}));
-  };
+  const auto open = [arguments] { return open_store(arguments, {.create = false, .read_only = true}); };
   FURLONG_CHECK(open());
   return fleet::OpenStore(open);
 }

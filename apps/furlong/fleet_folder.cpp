@@ -25,6 +25,9 @@ fs::path fleet_root_file(const fs::path& folder) { return folder / "root.json"; 
 
 Result<FleetFolder> read_fleet(const fs::path& folder) {
   const fs::path file = fleet_body_file(folder);
+  if (!system_files().exists(file))
+    return fail(Code::invalid, "{} holds no fleet: {} is not there (furlong fleet root begins one)",
+                folder.string(), file.filename().string());
   FURLONG_TRY(const std::string text, as_input(system_files().read(file, fleet::largest_manifest_body)));
   FleetFolder fleet{.path = folder, .body = {}, .checked = {}};
   FURLONG_TRY(fleet.body, fleet::parse_manifest_body(text, file.string()));

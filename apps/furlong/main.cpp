@@ -1,6 +1,7 @@
 // The furlong program: finds the command, parses, runs, and turns errors into one line and an exit code.
 #include <fcntl.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -83,6 +84,9 @@ void open_standard_descriptors() {
 
 int main(int count, char** words) {
   open_standard_descriptors();
+  // Past a limit of file size (ulimit -f) a write is an error like that of a full disk, and no sudden death.
+  // What is started from here has the signal again.
+  std::signal(SIGXFSZ, SIG_IGN);
   const char* level = std::getenv("FURLONG_LOG");
   using furlong::LogLevel;
   const std::string_view word = level ? level : "warning";

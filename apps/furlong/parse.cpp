@@ -13,6 +13,13 @@ std::vector<std::string> option_names(const CommandSpec& command) {
   return names;
 }
 
+/// The option that a word begins ("--write", "--write=FILE"), or nullptr.
+const OptionSpec* option_of(const CommandSpec& command, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  const auto found = std::ranges::find(command.options, name, &OptionSpec::name);
+  return found == command.options.end() ? nullptr : &*found;
+}
+
 /// CLI11 says which word is too much; the nearest option is our addition.
 Error unknown_word(const CommandSpec& command, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
@@ -24,13 +31,39 @@ Error unknown_word(const CommandSpec& command, const std::vector<std::string>& w
                   did_you_mean(name, names), command.name);
     }
   }
-  return fail(Code::invalid, "{}: too many arguments: '{}' (see furlong {} --help)", command.name,
-              words.empty() ? std::string() : words.back(), command.name);
+  std::size_t places = command.positionals.size();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const OptionSpec* const option = option_of(command, words[i]);
+    if (option != nullptr) {
+      i += !option->value_name.empty() && words[i] == option->name;
+    } else if (places-- == 0) {
+      return fail(Code::invalid, "{}: too many arguments: '{}' (see furlong {} --help)", command.name,
+                  words[i], command.name);
+    }
+  }
+  return fail(Code::invalid, "{}: too many arguments (see furlong {} --help)", command.name, command.name);
+}
+
+/// An empty value is an unset variable of somebody's script. What an option says that is left out would be a
+/// surprise; and CLI11 takes the next word for the value of "--write=".
+Status check_not_empty(const CommandSpec& command, const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const OptionSpec* const option = option_of(command, words[i]);
+    if (option == nullptr || option->value_name.empty()) continue;
+    const bool is_next = words[i] == option->name;
+    if (is_next ? i + 1 < words.size() && words[i + 1].empty() : words[i].size() == option->name.size() + 1)
+      return fail(Code::invalid,
+                  "{}: the value of {} is empty; leave the option out, or say {} (see furlong {} --help)",
+                  command.name, option->name, option->value_name, command.name);
+    i += is_next;
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<Arguments> parse_arguments(const CommandSpec& command, const std::vector<std::string>& words) {
+  FURLONG_CHECK(check_not_empty(command, words));
   CLI::App app{command.summary};
   app.set_help_flag();
   std::map<std::string, std::vector<std::string>> values;

@@ -406,16 +406,16 @@ TEST(TaskPoolTest, StealsFromTheLongestQueueAndStopsAtAnError) {
   EXPECT_EQ(pool.next(3), 75);
   for (int i = 0; i < 24; ++i) EXPECT_TRUE(pool.next(0));
   EXPECT_EQ(pool.next(0), 49) << "from the end of another's";
-  std::atomic<int> done{0};
-  TaskPool<int> failing(2, tasks);
-  const Status status = run_tasks<int>(failing, 2, [&](unsigned, int& task) -> Status {
+  int done = 0;
+  TaskPool<int> failing(1, tasks);  // with more, how far the others come is a matter of luck
+  const Status status = run_tasks<int>(failing, 1, [&](unsigned, int& task) -> Status {
     ++done;
     if (task == 3) return fail(Code::mismatch, "three");
     return {};
   });
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message(), "three");
-  EXPECT_LT(done, 100);
+  EXPECT_EQ(done, 4);
 }
 
 }  // namespace

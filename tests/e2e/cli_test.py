@@ -101,6 +101,20 @@ class Cli(Case):
         self.assertEqual(run.returncode, 2)
         self.assertIn("did you mean '--device'", run.stderr)
 
+    def test_an_empty_value_is_an_error(self):
+        # As of an unset variable; "--write= --json" must not write a file of that name.
+        for words in (["fleet", "tuning", "--store", "sqlite:x.sqlite", "--write=", "--json"], ["fleet", "records", "--card", ""],
+                      ["hub", "--store", "sqlite:x.sqlite", "--tls-cert", "", "--tls-key", ""], ["race", "--device="]):
+            run = self.run_furlong(*words)
+            self.assertEqual((run.returncode, "is empty" in run.stderr), (2, True), run.stderr)
+        self.assertFalse(os.path.exists(self.path("--json")))
+
+    def test_one_argument_too_many_is_named(self):
+        for words in (["fleet", "tuning", "extra", "--store", "sqlite:x"], ["fleet", "explain", "H200", "extra", "--store", "sqlite:x"],
+                      ["fleet", "explain", "--store=sqlite:x", "--json", "H200", "extra"]):
+            run = self.run_furlong(*words)
+            self.assertEqual((run.returncode, "too many arguments: 'extra'" in run.stderr), (2, True), run.stderr)
+
     def test_bad_values_name_the_option(self):
         for arguments, word in [(["race", "--window", "soon"], "--window"), (["race", "--cache", "warm"], "--cache"),
                                 (["race", "--seed", "-3"], "--seed"), (["race", "--problem", "n"], "--problem"),
@@ -242,7 +256,7 @@ class Cli(Case):
         self.assertNotIn("<script>alert", page)
 
     def test_unknown_options_are_named_with_a_value_behind(self):
-        for words, name in ((["race", "x.toml", "--jsn", "y"], "--jsn"), (["race", "x.toml", "more", "words"], "words"),
+        for words, name in ((["race", "x.toml", "--jsn", "y"], "--jsn"), (["race", "x.toml", "more", "words"], "'more'"),
                             (["race", "--device", "sim:x"], "sim:x"), (["race", "lottery", "--json", ""], "--json"),
                             (["race", "lottery", "--race-budget-s", "600"], "--race-budget-s")):
             run = self.run_furlong(*words)

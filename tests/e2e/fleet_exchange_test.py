@@ -91,6 +91,26 @@ class Exchange(support.Case):
         said = self.fleet("import", "--store", self.store("other"), "--as", "lab", "-", stdin=self.read(os.path.join(data, "hand.csv"))).stdout
         self.assertIn("of 1 machine;", said)
 
+    def test_a_mark_of_byte_order_is_skipped(self):
+        self.run_furlong("fleet", "simulate", "--machines", "2", "--days", "0.2", "--out", self.path("plain.jsonl"))
+        with open(self.path("marked.jsonl"), "w", encoding="utf-8-sig") as file:
+            file.write(self.read(self.path("plain.jsonl")))
+        run = self.run_furlong("fleet", "import", "--store", "sqlite:marked.sqlite", self.path("marked.jsonl"), "--json")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        told = json.loads(run.stdout)
+        self.assertEqual((told["accepted"], told["left_out"]), (len(self.read(self.path("plain.jsonl")).splitlines()), 0))
+
+    def test_a_hub_that_is_not_there_is_told(self):
+        run = subprocess.Popen([support.FURLONG, "fleet", "simulate", "--machines", "2", "--days", "0.2", "--hub", "http://127.0.0.1:1"],
+                               env=self.environment, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.kill)
+        self.assertIn("trying again", run.stderr.readline())
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(timeout=60), 130)
+        run.stderr.close()
+        secret = self.run_furlong("fleet", "simulate", "--hub", "http://user:s3cret@127.0.0.1:1", "--machines", "2")
+        self.assertEqual((secret.returncode, "s3cret" in secret.stderr), (2, False), secret.stderr)
+
     def test_bad_lines_are_named_and_strict_refuses(self):
         self.fleet("simulate", *SMALL, "--out", self.path("good.jsonl"))
         good = self.read(self.path("good.jsonl"))

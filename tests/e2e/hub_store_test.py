@@ -120,8 +120,9 @@ class Stores(Case):
         store = self.filled()
         said = json.loads(self.hub("prune", store, "--keep-days", "36000", "--json").stdout)
         self.assertEqual((said["forgotten"], said["races"]), (0, 40))
-        said = json.loads(self.hub("prune", store, "--keep-days", "0", "--json").stdout)
-        self.assertEqual(said["forgotten"] + said["races"], 40)
+        said = json.loads(self.hub("prune", store, "--keep-days", "1", "--json").stdout)
+        self.assertEqual((said["forgotten"], said["races"]), (40, 0))
+        self.assertIn("--keep-days", self.hub("prune", store, "--keep-days", "0", code=2).stderr)
         self.assertIn("--keep-days", self.hub("prune", store, code=2).stderr)
 
     # ---- what is wrong ----

@@ -34,7 +34,6 @@ class HubCase(Case):
         """Returns when it listens."""
         def limit():
             if limit_bytes:
-                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
             if open_files:
                 resource.setrlimit(resource.RLIMIT_NOFILE, open_files)

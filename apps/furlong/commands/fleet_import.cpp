@@ -69,12 +69,14 @@ class Reading {
                                              }};
     std::unique_ptr<fleet::RecordReader> reader;
     for (;;) {
-      FURLONG_TRY(const auto line, lines.next(stop_));
+      FURLONG_TRY(auto line, lines.next(stop_));
       if (!line) break;
       if (line->too_long) {
         sink.problem(fail(Code::invalid, "{}:{}: the line is longer than 1 MiB", shown, line->number));
         continue;
       }
+      // Some editors begin a file with a mark of its byte order.
+      if (line->number == 1 && line->text.starts_with("\xEF\xBB\xBF")) line->text.remove_prefix(3);
       if (!reader && trim(line->text).empty()) continue;
       if (!reader)
         reader = fleet::make_record_reader(format_.value_or(fleet::guess_format(line->text)), shown,

@@ -123,6 +123,9 @@ Result<Ended> to_hub(const Arguments& arguments, fleet::Simulation& simulation,
   while (feed.url.ends_with('/')) feed.url.pop_back();
   if (!feed.url.starts_with("http://") && !feed.url.starts_with("https://"))
     return fail(Code::invalid, "--hub: '{}' is no address as http://127.0.0.1:8787", one_line(feed.url));
+  if (feed.url.substr(0, feed.url.find('/', feed.url.find("://") + 3)).find('@') != std::string::npos)
+    return fail(Code::invalid,
+                "--hub: a hub knows machines by their keys; leave user and password out of its address");
   FURLONG_TRY(feed.records_per_s, arguments.number("--rate", 0, 0, 1e9));
   FURLONG_TRY(const std::int64_t senders, arguments.integer("--senders", 4, 1, 256));
   FURLONG_TRY(const std::int64_t batch, arguments.integer("--batch", 24, 1, 10'000));

@@ -60,6 +60,7 @@ void Canaries::look(const Learned& learned) {
   judged_ = state;
   report->stops = latest().stops;
   if (report->regressions > 0 && !serving->stopped()) stop(manifest, *report);
+  if (report->problem.empty()) report->problem = why_no_stop(serving->checked->root.document);
   const std::scoped_lock lock(mutex_);
   latest_ = *std::move(report);
 }
@@ -83,6 +84,21 @@ Result<CanaryReport> Canaries::judge(const ManifestDocument& manifest) {
   report.regressions = found.regressions.size();
   if (!found.regressions.empty()) report.why = sentence(found.regressions.front());
   return report;
+}
+
+/// Told before a stop is due. Empty: the key may sign one, or there is none, which is the operator's choice.
+std::string Canaries::why_no_stop(const RootDocument& root) {
+  if (!stop_key_) return {};
+  std::string why;
+  if (std::ranges::find(root.stop.keys, stop_key_->public_key) == root.stop.keys.end())
+    why = fmt::format("the key of --stop-key ({}) is no stop key of root {}", stop_key_->public_key.id(),
+                      root.version);
+  else if (root.stop.threshold > 1)
+    why = fmt::format("root {} wants {} signatures of a stop, and the hub has one key", root.version,
+                      root.stop.threshold);
+  if (!why.empty() && std::exchange(told_, why) != why)
+    say_(LogLevel::error, fmt::format("canaries: {}: the hub can sign no stop", why));
+  return why;
 }
 
 void Canaries::stop(const ManifestDocument& manifest, CanaryReport& report) {

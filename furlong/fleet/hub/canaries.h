@@ -49,6 +49,7 @@ class Canaries {
  private:
   Result<CanaryReport> judge(const ManifestDocument& manifest);
   void stop(const ManifestDocument& manifest, CanaryReport& report);
+  std::string why_no_stop(const RootDocument& root);
 
   const std::optional<KeyPair> stop_key_;
   const RegressionOptions options_;

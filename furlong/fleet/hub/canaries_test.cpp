@@ -212,6 +212,14 @@ TEST_F(CanaryFleet, WithoutAStopKeyItIsOnlyTold) {
   EXPECT_EQ(fleet.all_said(), said) << "once";
 }
 
+TEST_F(CanaryFleet, AKeyThatMayNotSignIsToldBeforeAStopIsDue) {
+  fleet.options.stop_key = made::publish_key();
+  before(canary);
+  look();
+  EXPECT_THAT(rollout()["problem"].get<std::string>(), HasSubstr("is no stop key of root 1"));
+  EXPECT_THAT(fleet.all_said(), HasSubstr("the hub can sign no stop"));
+}
+
 TEST_F(CanaryFleet, AKeyThatMayNotSignIsTold) {
   fleet.options.stop_key = made::publish_key();
   before(canary);

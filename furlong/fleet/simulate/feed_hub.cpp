@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "furlong/base/log.h"
 #include "furlong/base/os/clock.h"
 #include "furlong/base/text.h"
 #include "furlong/fleet/record_batch.h"
@@ -36,9 +37,13 @@ class Shared {
     const std::scoped_lock lock(mutex_);
     ++counts_.machines;
   }
-  void retried() {
+  void retried(const std::string& why) {
+    constexpr std::int64_t tell_every_ns = 10'000'000'000;
     const std::scoped_lock lock(mutex_);
     ++counts_.retries;
+    if (counts_.retries > 1 && clock_.now_ns() - told_ns_ < tell_every_ns) return;
+    told_ns_ = clock_.now_ns();
+    log_warning("{}: {}; trying again until {} s are over", feed_.url, why, feed_.give_up_s);
   }
   void failed(const Error& error) {
     const std::scoped_lock lock(mutex_);
@@ -72,6 +77,7 @@ class Shared {
   std::optional<Error> error_;
   std::atomic<bool> failed_ = false;
   std::uint64_t granted_ = 0;
+  std::int64_t told_ns_ = 0;
 };
 
 class Sender {
@@ -101,7 +107,7 @@ class Sender {
         if (!response) return response;
         return fail(Code::unavailable, "{}: it answers {} and takes nothing", feed_.url, response->status);
       }
-      shared_.retried();
+      shared_.retried(response ? fmt::format("HTTP {}", response->status) : response.error().text());
       double wait_s = back_off_s;
       if (response)
         if (const auto wish = response->header("retry-after"))

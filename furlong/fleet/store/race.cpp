@@ -1,6 +1,7 @@
 #include "furlong/fleet/store/race.h"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstring>
 
@@ -43,6 +44,13 @@ Status check_name(std::string_view key, std::string_view name, std::size_t longe
   return {};
 }
 
+/// A card without a name can be neither published nor asked for.
+Status check_label(std::string_view label) {
+  const bool shows = std::ranges::any_of(
+      label, [](char each) { return std::isgraph(static_cast<unsigned char>(each)) != 0; });
+  return shows ? Status() : fail(Code::invalid, "card: '{}' is no name", label);
+}
+
 Status check_names(const DecodedRace& race) {
   const std::pair<std::string_view, const std::string*> names[] = {{"slot", &race.slot},
                                                                    {"silicon", &race.subject.silicon},
@@ -56,6 +64,7 @@ Status check_names(const DecodedRace& race) {
                                                                    {"source", &race.source},
                                                                    {"winner", &race.winner}};
   for (const auto& [key, name] : names) FURLONG_CHECK(check_name(key, *name));
+  FURLONG_CHECK(check_label(race.label));
   for (const VariantGain& variant : race.variants) FURLONG_CHECK(check_name("variants", variant.name));
   return check_name("class", race.subject.program_class, longest_class);
 }

@@ -74,6 +74,11 @@ TEST(DecodedRace, RefusesWhatTheHubCannotFile) {
   record = a_record();
   record.id = "7";
   EXPECT_EQ(decode(record).error().code(), Code::invalid);
+  for (const char* label : {"", "   ", "\xe2\x80\x8b"}) {
+    record = a_record();
+    record.card = label;
+    EXPECT_THAT(decode(record).error().text(), HasSubstr("card: ")) << label;
+  }
   record = a_record();
   record.variants.resize(4097, {.name = "v", .rate = 1.0, .detail = {}});
   EXPECT_THAT(decode(record).error().text(), HasSubstr("4097"));
@@ -133,6 +138,8 @@ TEST(StoreUrl, ShowsNoPassword) {
   EXPECT_EQ(shown_url("postgresql://hub:s3cret@db:5432/fleet"), "postgresql://hub:***@db:5432/fleet");
   EXPECT_EQ(shown_url("postgresql://hub:s3/cr?e@t@db/fleet"), "postgresql://hub:***@db/fleet");
   EXPECT_EQ(shown_url("postgresql://hub:s3/cret@db/fleet?x=1"), "postgresql://hub:***@db/fleet?x=1");
+  const auto misspelt = open_store({}, "hub:s3cret@db/fleet");
+  EXPECT_EQ(misspelt.error().text().find("s3cret"), std::string::npos) << misspelt.error().text();
   EXPECT_EQ(shown_url("postgresql://hub@db:5432/fleet?x=1"), "postgresql://hub@db:5432/fleet?x=1");
   EXPECT_EQ(shown_url("postgresql://hub:@db/fleet"), "postgresql://hub:@db/fleet");
   EXPECT_EQ(shown_url("postgresql://hub@db/fleet?password=s3cret&x=1"),

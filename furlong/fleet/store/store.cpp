@@ -90,8 +90,11 @@ Result<std::unique_ptr<Store>> open_store(std::span<const StoreKind> kinds, std:
     if (kind.scheme == scheme) return kind.open(full, options);
     examples.push_back(kind.example);
   }
-  return fail(Code::invalid, "'{}' is no store; the kinds are {}", one_line(shown_url(url)),
-              join(examples, " and "));
+  // What stands before an @ may be a password, whatever else is wrong with the address.
+  const std::size_t at = url.rfind('@');
+  const std::string shown =
+      at == std::string_view::npos ? shown_url(url) : "***" + std::string(url.substr(at));
+  return fail(Code::invalid, "'{}' is no store; the kinds are {}", one_line(shown), join(examples, " and "));
 }
 
 std::string_view url_password(std::string_view url) {
