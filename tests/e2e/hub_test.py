@@ -302,7 +302,7 @@ class Hub(HubCase):
             ending.set()
             for thread in threads:
                 thread.join(PATIENCE)
-        self.until_seen(lambda: "it takes batches again" in self.hub_log(), "the log tells")
+        self.until_seen(lambda: "it can be written to again" in self.hub_log(), "the log tells")
         self.assertEqual(self.end_hub(hub), 0)
         self.assertNotIn("s3cret", self.hub_log())
         exported = self.run_furlong("fleet", "export", "--store", self.store).stdout
