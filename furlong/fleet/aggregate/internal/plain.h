@@ -244,10 +244,11 @@ class Maker {
   }
 
   double middle_limit() {
+    if (middle_limit_) return *middle_limit_;
     std::vector<double> known;
     for (const auto& [machine, counts] : counts_)
       if (main_stratum(machine) != 0) known.push_back(main_stratum(machine));
-    return median(known);
+    return *(middle_limit_ = median(known));
   }
 
   double low_power(int stratum) {
@@ -364,6 +365,15 @@ class Maker {
       }
       all.push_back(one);
     }
+    const auto limit_of = [&](int stratum) {
+      std::vector<double> limits;
+      for (const Reported& one : all) {
+        const bool same = one.power_low == low_power(stratum) && one.power_high == high_power(stratum);
+        limits.push_back(one.rate * (same ? 1 : std::max(1.0, high_power(stratum) / one.power_low)));
+      }
+      return median(limits);
+    };
+    std::map<int, double> limits;
     std::vector<std::size_t> whole;
     for (std::size_t v = 0; v < voices_.size(); ++v) {
       if (aside_[v]) continue;
@@ -371,12 +381,8 @@ class Maker {
         for (const auto& [variant, machines] : values_) {
           if (!machines.contains(machine)) continue;
           for (const auto& [stratum, cell] : machines.at(machine)) {
-            std::vector<double> limits;
-            for (const Reported& one : all) {
-              const bool same = one.power_low == low_power(stratum) && one.power_high == high_power(stratum);
-              limits.push_back(one.rate * (same ? 1 : std::max(1.0, high_power(stratum) / one.power_low)));
-            }
-            if (!(cell.rate > 1.05 * median(limits))) continue;
+            if (!limits.contains(stratum)) limits[stratum] = limit_of(stratum);
+            if (!(cell.rate > 1.05 * limits[stratum])) continue;
             above_.insert({variant, machine, stratum});
             row_.set_aside.insert({machine, "above-ceiling"});
             if (variant == "base") whole.push_back(v);
@@ -498,6 +504,7 @@ class Maker {
   Row row_;
   std::map<std::string, std::map<std::string, std::map<int, Medians>>> values_;
   std::map<std::string, std::map<int, int>> counts_;
+  std::optional<double> middle_limit_;
   std::map<std::string, std::set<std::string>> slots_;
   std::map<std::string, std::map<std::string, std::vector<double>>> ceilings_;
   std::vector<Members> voices_;
