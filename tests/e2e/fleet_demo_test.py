@@ -30,13 +30,13 @@ class Demo(support.Case):
         run = self.start("--epochs", "60", "--keep", kept)
         self.assertEqual(run.end(timeout=1800), 0, run.text())
         self.assertIn("the loop was seen whole", run.lines[-1])
-        for part in (r"hub +listens; dashboard: http://127\.0\.0\.1:\d+/", r"manifest 1 is published", r"pins \S+ to (u8|n64)", r"every agent serves the pinned variant",
+        for part in (r"hub +listens; dashboard: http://127\.0\.0\.1:\d+/", r"manifest 1 is published", r"pins \S+ to (n64|n1024)", r"every agent serves the pinned variant",
                      r"manifest 2 is published", r"stop 1: race locally"):
             self.assertRegex(run.text(), part)
         for agent in ("agent 1", "agent 2"):
             told = "\n".join(line for line in run.lines if agent in line)
             self.assertEqual(len(re.findall("worker ready", told)), 1, "no restart")
-            self.assertRegex(told, "(?s)enrolled.*raced in full.*in the tuning's order.*pinned by the tuning.*swap to \\S+ variant (u8|n64).*raced in full")
+            self.assertRegex(told, "(?s)enrolled.*raced in full.*in the tuning's order.*pinned by the tuning.*swap to \\S+ variant (n64|n1024).*raced in full")
         machines = json.loads(self.run_furlong("hub", "machines", f"sqlite:{kept}/hub.sqlite", "--json").stdout)["machines"]
         self.assertEqual([each["manifest"] for each in machines], ["2", "2"], "as each agent reported")
         records = self.run_furlong("fleet", "records", "--store", f"sqlite:{kept}/hub.sqlite", "--limit", "1000")
