@@ -491,7 +491,8 @@ TEST(Aggregate, AMadeUpSiliconRenamesNoCard) {
     const std::string other = silicon[0] == 'l' ? "Card@unknown" : std::string("Card@") + silicon;
     ASSERT_TRUE(find_card(aggregate.cards, other));
     // A machine that tells no silicon gets the row of the many.
-    const auto match = record::find_tuning(to_tuning(aggregate), {.silicon = {}, .label = "Card"});
+    const record::Tuning tuning = to_tuning(aggregate);  // the match points into it
+    const auto match = record::find_tuning(tuning, {.silicon = {}, .label = "Card"});
     ASSERT_NE(match.row, nullptr);
     EXPECT_EQ(match.row->variant, "u2");
   }
