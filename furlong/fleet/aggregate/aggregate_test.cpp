@@ -507,7 +507,8 @@ TEST(Aggregate, CardsWithoutSiliconAreFoundByALabelThatNoneHolds) {
   ASSERT_EQ(aggregate.cards.size(), 2u);
   EXPECT_EQ(aggregate.cards[0].key, "Card@00000000000000aa");
   EXPECT_EQ(aggregate.cards[1].key, "Card@unknown");
-  const auto match = record::find_tuning(to_tuning(aggregate), {.silicon = {}, .label = "Card"});
+  const record::Tuning tuning = to_tuning(aggregate);  // the match points into it
+  const auto match = record::find_tuning(tuning, {.silicon = {}, .label = "Card"});
   ASSERT_NE(match.row, nullptr);
   EXPECT_EQ(match.row->variant, "u9");
 }
