@@ -75,8 +75,7 @@ class Reading {
         sink.problem(fail(Code::invalid, "{}:{}: the line is longer than 1 MiB", shown, line->number));
         continue;
       }
-      // Some editors begin a file with a mark of its byte order.
-      if (line->number == 1 && line->text.starts_with("\xEF\xBB\xBF")) line->text.remove_prefix(3);
+      if (line->number == 1) line->text = fleet::without_byte_order_mark(line->text);
       if (!reader && trim(line->text).empty()) continue;
       if (!reader)
         reader = fleet::make_record_reader(format_.value_or(fleet::guess_format(line->text)), shown,

@@ -16,7 +16,6 @@ namespace furlong::app {
 namespace {
 
 constexpr std::size_t largest_token_file = 16u << 20;
-constexpr std::int64_t earliest_us = 631'152'000'000'000;  // 1990, as Simulation has it
 constexpr std::int64_t hour_us = 3'600'000'000;
 
 /// "a,b" and repeated options alike.
@@ -70,7 +69,7 @@ Result<fleet::SimulateOptions> simulate_options(const Arguments& arguments) {
     const std::int64_t begin_us =
         system_clock().wall_us() - static_cast<std::int64_t>(options.days * 24 * hour_us);
     options.from_us = begin_us - begin_us % hour_us;
-    if (options.from_us < earliest_us)
+    if (options.from_us < fleet::earliest_simulated_us)
       return fail(Code::invalid, "--days: {:g} days before now no fleet had begun; 1990 is the earliest",
                   options.days);
   } else if (!from.empty()) {

@@ -144,7 +144,7 @@ class CsvReader : public RecordReader {
 
   Status head(std::vector<std::string> names) {
     if (spoilt_) return {};
-    if (names[0].starts_with("\xEF\xBB\xBF")) names[0].erase(0, 3);  // as spreadsheets begin a file
+    names[0] = std::string(without_byte_order_mark(names[0]));
     for (std::string& name : names) {
       Column column{.name = name};
       for (const RaceColumn& each : race_columns())

@@ -55,6 +55,11 @@ Result<ExchangeFormat> parse_exchange_format(std::string_view text) {
   return fail(Code::invalid, "'{}' is no format; there are jsonl, csv and log", one_line(text.substr(0, 60)));
 }
 
+std::string_view without_byte_order_mark(std::string_view line) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  return line.starts_with(mark) ? line.substr(mark.size()) : line;
+}
+
 ExchangeFormat guess_format(std::string_view line) {
   const std::string_view text = trim(line);
   if (text.starts_with('{')) return ExchangeFormat::jsonl;

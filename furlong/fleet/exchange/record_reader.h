@@ -21,6 +21,8 @@ std::string_view exchange_format_name(ExchangeFormat format);
 Result<ExchangeFormat> parse_exchange_format(std::string_view text);
 /// By the first line that is not empty.
 ExchangeFormat guess_format(std::string_view line);
+/// A file's first line without the mark of byte order that editors and spreadsheets put before it.
+std::string_view without_byte_order_mark(std::string_view line);
 
 /// What lines do not say themselves.
 struct ImportDefaults {

@@ -14,18 +14,12 @@ constexpr double day_us = 86'400e6;
 bool is_sender(const Machine& machine) { return machine.state == MachineState::active && machine.key; }
 
 Result<std::uint64_t> races_since(Store& store, const std::string& machine, std::int64_t from_us) {
-  constexpr std::uint64_t enough = 10'000;
+  constexpr std::size_t enough = 10'000;
   RaceFilter filter{.machine = machine};
   filter.window.from_us = from_us;
-  filter.limit = 1000;
-  std::uint64_t count = 0;
-  while (count < enough) {
-    FURLONG_TRY(const auto page, store.races(filter));
-    count += page.size();
-    if (page.size() < filter.limit) break;
-    filter.before = page.back().id;
-  }
-  return count;
+  filter.limit = enough;
+  FURLONG_TRY(const auto races, store.races(filter));
+  return static_cast<std::uint64_t>(races.size());
 }
 
 std::string sentence(const Regression& regression) {

@@ -23,7 +23,7 @@ Status check_range(std::string_view name, double value, double low, double high)
 }
 
 Status check(const SimulateOptions& options) {
-  constexpr std::int64_t earliest_us = 631'152'000'000'000, latest_us = 4'102'444'800'000'000;
+  constexpr std::int64_t latest_us = 4'102'444'800'000'000;
   FURLONG_CHECK(check_range("machines", static_cast<double>(options.machines), 1, 1e6));
   FURLONG_CHECK(check_range("days", options.days, 1e-3, 36'500));
   FURLONG_CHECK(check_range("epoch_s", options.epoch_s, 1, 86'400));
@@ -37,7 +37,7 @@ Status check(const SimulateOptions& options) {
                                     {"short_budget_share", options.short_budget_share},
                                     {"dead_heat_share", options.dead_heat_share}})
     FURLONG_CHECK(check_range(name, share, 0, 1));
-  if (options.from_us < earliest_us || options.from_us > latest_us)
+  if (options.from_us < earliest_simulated_us || options.from_us > latest_us)
     return fail(Code::invalid, "from_us: {} is not between 1990 and 2100", options.from_us);
   return {};
 }

@@ -22,6 +22,8 @@
 
 namespace furlong::fleet {
 
+inline constexpr std::int64_t earliest_simulated_us = 631'152'000'000'000;  ///< 1990-01-01T00:00:00Z
+
 /// What is wrong with a machine.
 enum class SimulatedRole {
   honest,

@@ -7,6 +7,7 @@
 
 #include "furlong/base/bytes.h"
 #include "furlong/base/text.h"
+#include "furlong/fleet/store/batch_header.h"
 
 namespace furlong::fleet {
 
@@ -289,15 +290,7 @@ BatchOutcome MemoryStore::add_one(const IncomingBatch& batch, bool copied) {
     kept.batch = stored.number;
     kept.line = i;
   }
-  if (is_newer_header(batch.id, machine.header, batch.received_us)) {
-    machine.header = batch.id;
-    machine.seen_us = std::max(machine.seen_us, batch.received_us);
-    if (!batch.agent.empty()) {
-      machine.agent = batch.agent;
-      machine.manifest = batch.manifest;
-      machine.says_canary = batch.canary;
-    }
-  }
+  take_header(machine, batch);
   if (any && known == data_->batch_of.end()) {
     data_->batch_of.emplace(std::tuple(batch.machine, batch.id, batch.body), stored.number);
     data_->batches.emplace(data_->next_batch++, std::move(stored));

@@ -6,6 +6,7 @@
 
 #include "furlong/base/text.h"
 #include "furlong/base/zip.h"
+#include "furlong/fleet/store/batch_header.h"
 #include "furlong/fleet/store/sql/row.h"
 
 namespace furlong::fleet::sql {
@@ -220,15 +221,7 @@ void Intake::decide() {
       keep = keep || fate == Fate::accepted;
       outcome.fates.push_back(fate);
     }
-    if (is_newer_header(batch.id, sender.header, batch.received_us)) {
-      sender.header = batch.id;
-      sender.seen_us = std::max(sender.seen_us, batch.received_us);
-      if (!batch.agent.empty()) {
-        sender.agent = batch.agent;
-        sender.manifest = batch.manifest;
-        sender.says_canary = batch.canary;
-      }
-    }
+    take_header(sender, batch);
     Body& body = bodies_[first_of_[bodies_[b].digest]];
     body.keep = body.keep || keep;
     outcomes_.push_back(std::move(outcome));
