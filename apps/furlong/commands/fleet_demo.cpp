@@ -525,44 +525,45 @@ Result<int> run(const Arguments& arguments) {
 }  // namespace
 
 CommandSpec fleet_demo_command() {
-  return {.name = "fleet demo",
-          .summary = "Watch a fleet's whole loop on this machine: agents, hub, tuning, manifest, obedience.",
-          .description =
-              "Needs no configuration: a hub on a free port of this machine, keys, a root, and agents that "
-              "enrol with tokens, "
-              "each with a worker on the lottery in its small geometry and short epochs. Their records "
-              "arrive at the hub; "
-              "what follows from them is published; the workers race in the tuning's order, then take a "
-              "pinned variant, "
-              "then, after a stop, race in full again, and none is started anew. Says what happens and where "
-              "the dashboard "
-              "is. Everything is removed at the end.\n"
-              "Exit 0: the loop was seen whole; 3: it was not, within --epochs.",
-          .positionals = {},
-          .options = {{.name = "--agents", .value_name = "N", .help = "How many. Default 2."},
-                      {.name = "--device",
-                       .value_name = "D",
-                       .help = "Which devices they take in turn. Default: all cards, else the first device.",
-                       .repeatable = true,
-                       .complete = "device"},
-                      {.name = "--epoch-s",
-                       .value_name = "N",
-                       .help = "Length of an epoch in seconds. Default 20; 40 on the host's processor."},
-                      {.name = "--epochs", .value_name = "N", .help = "Give up after so many. Default 12."},
-                      {.name = "--variants",
-                       .value_name = "A,B",
-                       .help = "Raced besides base. Default: the catalogue; on the host's processor n64,n1024."},
-                      {.name = "--keep",
-                       .value_name = "DIR",
-                       .help = "Work in this new folder, and leave it: store, manifest, the agents' data.",
-                       .complete = "folder"},
-                      {.name = "--worker",
-                       .value_name = "FILE",
-                       .help = "The furlong program to start as worker, in place of this one.",
-                       .complete = "file"}},
-          .examples = {{"furlong fleet demo", ""},
-                       {"furlong fleet demo --agents 4 --epoch-s 30 --keep demo", ""}},
-          .run = run};
+  return {
+      .name = "fleet demo",
+      .summary = "Watch a fleet's whole loop on this machine: agents, hub, tuning, manifest, obedience.",
+      .description =
+          "Needs no configuration: a hub on a free port of this machine, keys, a root, and agents that "
+          "enrol with tokens, "
+          "each with a worker on the lottery in its small geometry and short epochs. Their records "
+          "arrive at the hub; "
+          "what follows from them is published; the workers race in the tuning's order, then take a "
+          "pinned variant, "
+          "then, after a stop, race in full again, and none is started anew. Says what happens and where "
+          "the dashboard "
+          "is. Everything is removed at the end.\n"
+          "Exit 0: the loop was seen whole; 3: it was not, within --epochs.",
+      .positionals = {},
+      .options = {{.name = "--agents", .value_name = "N", .help = "How many. Default 2."},
+                  {.name = "--device",
+                   .value_name = "D",
+                   .help = "Which devices they take in turn. Default: all cards, else the first device.",
+                   .repeatable = true,
+                   .complete = "device"},
+                  {.name = "--epoch-s",
+                   .value_name = "N",
+                   .help = "Length of an epoch in seconds. Default 20; 40 on the host's processor."},
+                  {.name = "--epochs", .value_name = "N", .help = "Give up after so many. Default 12."},
+                  {.name = "--variants",
+                   .value_name = "A,B",
+                   .help = "Raced besides base. Default: the catalogue; on the host's processor n64,n1024."},
+                  {.name = "--keep",
+                   .value_name = "DIR",
+                   .help = "Work in this new folder, and leave it: store, manifest, the agents' data.",
+                   .complete = "folder"},
+                  {.name = "--worker",
+                   .value_name = "FILE",
+                   .help = "The furlong program to start as worker, in place of this one.",
+                   .complete = "file"}},
+      .examples = {{"furlong fleet demo", ""},
+                   {"furlong fleet demo --agents 4 --epoch-s 30 --keep demo", ""}},
+      .run = run};
 }
 
 }  // namespace furlong::app
