@@ -47,7 +47,7 @@ class Emit(Case):
         self.assertFalse(os.path.exists(same))
         run = self.emit("gemv", *SMALL, "--out", "")
         self.assertEqual(run.returncode, 2)
-        self.assertIn("--out takes a file's name", run.stderr)
+        self.assertIn("the value of --out is empty", run.stderr)
 
     def test_launches_and_notes(self):
         document = self.document("gemv", "--variant", "s4", "--problem", "n=64,k=4096,rotate_mib=1", "--chip", "h200")
