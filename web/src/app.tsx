@@ -50,7 +50,7 @@ function Navigation({ route }: ViewProps) {
   return (
     <nav aria-label="Views">
       <button type="button" class="button menu" aria-expanded={open} aria-controls="views" onClick={() => setOpen(!open)}>
-        Menu: {route.view === 'unknown' ? 'none' : names[route.view]}
+        {route.view === 'unknown' ? 'Menu' : `Menu: ${names[route.view]}`}
       </button>
       <ul id="views" class={open ? 'open' : ''}>
         {(Object.keys(names) as View[]).map((view) => (

@@ -311,6 +311,9 @@ describe('keyboard', () => {
     await menu.focus();
     await page.keyboard.press('Enter');
     assert.equal(await menu.getAttribute('aria-expanded'), 'true');
+    const [list, button, views] = [await page.locator('#views').boundingBox(), await menu.boundingBox(), page.getByRole('navigation', { name: 'Views' })];
+    assert.ok(list.y >= button.y + button.height && list.width > 300, 'the list has a row of its own');
+    assert.equal(await views.getByRole('link').count(), 7);
     await page.getByRole('link', { name: 'Rollout', exact: true }).click();
     await settled(page);
     assert.equal(await page.locator('h1').innerText(), 'Rollout');

@@ -1,5 +1,5 @@
-// Pictures of every view of a hub's dashboard: `node test/screenshots.mjs HUB_URL FOLDER` writes FOLDER/VIEW-THEME-WIDTH.png, in both
-// themes, at 1280 and 390 px. What the hub cannot be told to be is played: an empty fleet, a hub that is gone, one that answers
+// Pictures of every view of a hub's dashboard, or of those named: `node test/screenshots.mjs HUB_URL FOLDER [VIEW …]` writes
+// FOLDER/VIEW-THEME-WIDTH.png, in both themes, at 1280 and 390 px. What the hub cannot be told to be is played: an empty fleet, a hub that is gone, one that answers
 // with errors. FURLONG_CHROMIUM: the browser.
 
 import { mkdir } from 'node:fs/promises';
@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { launch, newPage, open, placesOf } from './harness.mjs';
 import { emptyFleet } from './mock/data.mjs';
 
-const [given, folder] = process.argv.slice(2);
+const [given, folder, ...wanted] = process.argv.slice(2);
 if (!given || !folder) {
-  console.error('usage: node test/screenshots.mjs HUB_URL FOLDER');
+  console.error('usage: node test/screenshots.mjs HUB_URL FOLDER [VIEW …]');
   process.exit(2);
 }
 const url = given.replace(/\/$/, '');
@@ -51,7 +51,14 @@ async function shots() {
 }
 
 let made = 0;
-const all = await shots();
+const every = await shots();
+const unknown = wanted.filter((name) => !every.some((shot) => shot.name === name));
+if (unknown.length > 0) {
+  console.error(`no view ${unknown.join(', ')}; there are: ${every.map((shot) => shot.name).join(', ')}`);
+  await browser.close();
+  process.exit(2);
+}
+const all = every.filter((shot) => wanted.length === 0 || wanted.includes(shot.name));
 for (const scheme of ['light', 'dark']) {
   for (const width of [1280, 390]) {
     const size = { scheme, width, height: width < 800 ? 844 : 800, motion: 'reduce' };

@@ -290,6 +290,18 @@ describe('states', { skip: real && 'they take the mock hub' }, () => {
     await close();
   });
 
+  it('canaries wait for the first manifest, and nobody says that there are none', async () => {
+    const { rollout } = world.mock.fleet;
+    const none = { machines: rollout.machines, stragglers: [], canaries: { machines: 0, races: 0, regressions: 0 } };
+    for (const [canaries, words] of [[3, /3 machines are canaries/], [1, /1 machine is a canary/], [0, /No machine is a canary/]]) {
+      await world.mock.set({ mode: 'ok', fleet: { rollout: { ...none, by_version: [{ manifest: 'none', machines: 30, canaries }] } } });
+      const { page, close } = await newPage(world);
+      await open(world, page, '#/rollout');
+      assert.match(await page.locator('main').innerText(), words);
+      await close();
+    }
+  });
+
   it('a thousand machines: a hundred rows at first, all when asked, sorted and filtered', async () => {
     const { makeFleet } = await import('./mock/data.mjs');
     const big = makeFleet({ machines: 1000, seed: 2 });

@@ -15,24 +15,31 @@ function cause(r: shapes.Regression): string {
   return driver ? 'this variant alone, with the new driver' : 'this variant alone';
 }
 
-function period(w: { from: string; to: string } | undefined): string {
-  return w ? `${F.shortStamp(w.from)} to ${F.shortStamp(w.to)}` : 'the window before';
+function period(w: { from: string; to: string }): string {
+  return `${F.shortStamp(w.from)} to ${F.shortStamp(w.to)}`;
 }
 
 function List({ data, route }: { data: shapes.Regressions } & ViewProps) {
   const { q = '', sort = 'change' } = route.query;
   const lead = (
     <p class="lead">
-      {F.counted(data.compared, 'comparison')} of a variant on a card with a driver: {period(data.before)} against {period(data.after)} (UTC).
+      {F.counted(data.compared, 'comparison')} of a variant on a card with a driver
+      {data.before && data.after ? `: ${period(data.before)} against ${period(data.after)} (UTC).` : ', one window against the one before.'}
     </p>
   );
   if (data.regressions.length === 0) {
     return (
       <>
         {lead}
-        <Empty title="Nothing got slower">
-          <p>{data.compared === 0 ? 'No variant was raced in both windows yet, so nothing could be compared.' : 'No variant is slower by more than the threshold, its interval considered.'}</p>
-        </Empty>
+        {data.compared === 0 ? (
+          <Empty title="Nothing to compare yet">
+            <p>No variant was raced in both windows.</p>
+          </Empty>
+        ) : (
+          <Empty title="Nothing got slower">
+            <p>No variant is slower by more than the threshold, its interval considered.</p>
+          </Empty>
+        )}
       </>
     );
   }

@@ -39,6 +39,15 @@ function Served({ rollout, nowMs }: { rollout: shapes.Rollout; nowMs: number }) 
 
 function Canaries({ rollout }: { rollout: shapes.Rollout }) {
   const { canaries } = rollout;
+  const enrolled = rollout.by_version.reduce((sum, row) => sum + row.canaries, 0);
+  if (!rollout.manifest && enrolled > 0) {
+    return (
+      <section aria-labelledby="canaries">
+        <h2 id="canaries">Canaries</h2>
+        <p>{F.counted(enrolled, 'machine is a canary', 'machines are canaries')}: a manifest is offered to them first.</p>
+      </section>
+    );
+  }
   return (
     <section aria-labelledby="canaries">
       <h2 id="canaries">Canaries</h2>
