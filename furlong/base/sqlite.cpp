@@ -34,6 +34,21 @@ Code code_of(int result) {
   }
 }
 
+// Whether a result is about the file, whatever the statement was: its text would tell a reader nothing.
+bool about_the_file(int primary) {
+  return primary == SQLITE_NOTADB || primary == SQLITE_CORRUPT || primary == SQLITE_CANTOPEN ||
+         primary == SQLITE_IOERR || primary == SQLITE_FULL || primary == SQLITE_READONLY ||
+         primary == SQLITE_NOMEM;
+}
+
+// What can be done about it, where that is always the same.
+std::string_view mend_of(int primary, int number) {
+  if (primary == SQLITE_NOTADB) return "; it is another kind of file, or damaged at its very start";
+  if (primary == SQLITE_CORRUPT) return "; put a backup in its place";
+  if (primary == SQLITE_CANTOPEN && number == ENOENT) return "; the file or its folder is not there";
+  return "";
+}
+
 Error error_of(sqlite3* database, const std::string& name, std::string_view doing) {
   const int left = errno;
   const int result = sqlite3_extended_errcode(database);
@@ -48,8 +63,9 @@ Error error_of(sqlite3* database, const std::string& name, std::string_view doin
   Code code = code_of(result);
   if (number == ENOSPC || number == EDQUOT || number == EFBIG) code = Code::exhausted;
   if (number == EACCES || number == EPERM || number == EROFS) code = Code::denied;
-  return fail(code, "{}: {}: {} (SQLite {}{}{})", name, doing, sqlite3_errmsg(database), result,
-              number != 0 ? ", " : "", number != 0 ? std::generic_category().message(number) : "");
+  return fail(code, "{}: {}{}{} (SQLite {}{}{}){}", name, about_the_file(primary) ? "" : doing,
+              about_the_file(primary) ? "" : ": ", sqlite3_errmsg(database), result, number != 0 ? ", " : "",
+              number != 0 ? std::generic_category().message(number) : "", mend_of(primary, number));
 }
 
 // What a statement is about, for a message: its first line, cut.

@@ -140,7 +140,8 @@ TEST_F(Sqlite, ADamagedFileIsCorrupt) {
   const auto opened = Database::open(foreign);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code(), Code::corrupt);
-  EXPECT_THAT(opened.error().text(), HasSubstr("foreign.db"));
+  EXPECT_THAT(opened.error().text(), HasSubstr("foreign.db: file is not a database"));
+  EXPECT_THAT(opened.error().text(), HasSubstr("another kind of file"));
 
   const auto file = folder_ / "c.db";
   {
@@ -162,12 +163,15 @@ TEST_F(Sqlite, ADamagedFileIsCorrupt) {
   const auto row = query->step();
   ASSERT_FALSE(row);
   EXPECT_EQ(row.error().code(), Code::corrupt);
+  EXPECT_THAT(row.error().text(), HasSubstr("put a backup in its place"));
+  EXPECT_THAT(row.error().text(), testing::Not(HasSubstr("SELECT")));
 }
 
 TEST_F(Sqlite, AFolderThatIsNotThereIsUnavailable) {
   const auto opened = Database::open(folder_ / "none" / "a.db");
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code(), Code::unavailable);
+  EXPECT_THAT(opened.error().text(), HasSubstr("the file or its folder is not there"));
 }
 
 TEST_F(Sqlite, AFullDatabaseIsExhausted) {

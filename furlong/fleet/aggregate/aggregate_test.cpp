@@ -158,6 +158,27 @@ TEST(Aggregate, NoMachineCountsMoreThanOnce) {
   EXPECT_EQ(row.machines, 3);
 }
 
+TEST(Aggregate, ARaceOfCardsUnderSeveralCapsIsOneRace) {
+  Fleet fleet;
+  for (std::uint64_t epoch = 1; epoch <= 5; ++epoch)
+    for (const float cap : {100.F, 71.F, 50.F})
+      fleet.add({.machine = "a",
+                 .slot = fmt::format("slot-{}", cap),
+                 .epoch = epoch,
+                 .gains = {{"u2", 3}},
+                 .power_limit_w = cap});
+  fleet.add({.machine = "a", .slot = "slot-50", .epoch = 9, .gains = {{"u2", 3}}, .power_limit_w = 50});
+  const Aggregate aggregate = fleet.aggregated();
+  const RowEvidence& row = only_row(aggregate);
+  const VariantEvidence& u2 = variant_of(row, "u2");
+  EXPECT_EQ(row.races, 6);
+  EXPECT_EQ(u2.gain_pct.races, 6);
+  EXPECT_EQ(u2.gain_pct.samples, 16);
+  ASSERT_EQ(u2.strata.size(), 3u);
+  EXPECT_EQ(u2.strata[0].gain.races, 5);
+  EXPECT_EQ(u2.strata[2].gain.races, 6);
+}
+
 TEST(Aggregate, MachinesWithOneCardAreOneVoice) {
   Fleet fleet;
   for (const char* clone : {"c1", "c2", "c3", "c4"})

@@ -186,6 +186,7 @@ void MachineReader::number_races() {
     const Row& before = rows_[order_[i - 1]];
     row.race = before.race + (before.epoch != row.epoch || before.has_epoch != row.has_epoch);
   }
+  counted_for_.assign(order_.empty() ? 0 : rows_[order_.back()].race + 1, none);
 }
 
 template <class KeyOf>
@@ -335,6 +336,14 @@ std::uint32_t MachineReader::races_of(std::span<const Entry> entries) const {
   return races;
 }
 
+/// Of a variant's parts, which come one after the other: a race of an earlier part is not counted again.
+std::uint32_t MachineReader::new_races_of(std::uint32_t variant, std::span<const Entry> entries) {
+  std::uint32_t races = 0;
+  for (const Entry& entry : entries)
+    races += std::exchange(counted_for_[rows_[order_[entry.row]].race], variant) != variant;
+  return races;
+}
+
 float MachineReader::median(std::vector<float>& values) const {
   if (values.empty()) return absent;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -359,6 +368,7 @@ void MachineReader::add_cell(std::uint32_t variant, std::uint32_t key, std::span
   cell.rate_per_w = median(rates_per_w_);
   cell.samples = static_cast<std::uint32_t>(entries.size());
   cell.races = races_of(entries);
+  cell.new_races = new_races_of(variant, entries);
   into_->cells.push_back(cell);
 }
 

@@ -47,6 +47,7 @@ struct Cell {
   bool above_ceiling = false;
   float gain = absent, rate = absent, rate_per_w = absent;
   std::uint32_t samples = 0, races = 0;
+  std::uint32_t new_races = 0;  ///< that are in no cell of a lower cap: these add up to the machine's races
 };
 /// The median gain of one machine's races of one variant with one driver, or on one day.
 struct Slice {
@@ -158,6 +159,7 @@ class MachineReader {
   void number_keys(Keys& keys, const KeyOf& key_of);
   void read_ceiling();
   std::uint32_t races_of(std::span<const Entry> entries) const;
+  std::uint32_t new_races_of(std::uint32_t variant, std::span<const Entry> entries);
   float median(std::vector<float>& values) const;
 
   const KnownNames names_;
@@ -171,8 +173,9 @@ class MachineReader {
   std::vector<Value> values_;
   std::vector<std::uint32_t> order_;  ///< rows that count, by epoch
   std::vector<std::pair<std::uint32_t, Entry>> unsorted_;
-  std::vector<std::uint32_t> counts_;   ///< by variant; zeros between machines
-  std::vector<std::uint32_t> touched_;  ///< variants of this machine
+  std::vector<std::uint32_t> counted_for_;  ///< by race: the variant that it was last counted for
+  std::vector<std::uint32_t> counts_;       ///< by variant; zeros between machines
+  std::vector<std::uint32_t> touched_;      ///< variants of this machine
   std::vector<Entry> entries_, part_;
   std::vector<std::uint32_t> places_;
   Keys strata_, drivers_, days_;

@@ -180,6 +180,7 @@ class Maker {
  public:
   Maker(const Races& races, Options options) : options_(options) {
     for (const Race& race : races.raced) take(race);
+    count_races_once();
     for (const auto& [slot, machines] : races.slots)
       for (const std::string& machine : machines)
         if (counts_.contains(machine)) slots_[slot].insert(machine);
@@ -221,6 +222,18 @@ class Maker {
     };
     put("base", 0, race.base_rate);
     for (const auto& [variant, gain] : race.gains) put(variant, gain.first, gain.second);
+  }
+
+  /// One race of a machine, under several caps, is one race: of the lowest.
+  void count_races_once() {
+    for (auto& [variant, machines] : values_)
+      for (auto& [machine, strata] : machines) {
+        std::set<std::string> counted;
+        for (auto& [stratum, cell] : strata) {
+          std::erase_if(cell.epochs, [&](const std::string& epoch) { return counted.contains(epoch); });
+          counted.insert(cell.epochs.begin(), cell.epochs.end());
+        }
+      }
   }
 
   void group() {

@@ -24,7 +24,7 @@ struct VoiceCell {
   Stratum stratum = 0;
   double share = 0;  ///< of the voice's races under this cap
   double gain = NAN, rate = NAN, rate_per_w = NAN;
-  int samples = 0, races = 0;
+  int samples = 0, races = 0, new_races = 0;  ///< new: that are in no cell of a lower cap
 };
 
 /// Of one variant.
@@ -122,6 +122,7 @@ void RowMaker::hear_voice(const Voice& voice, std::uint32_t number, std::span<co
   for (const Cell* each : cells) {
     cell.samples += static_cast<int>(each->samples);
     cell.races += static_cast<int>(each->races);
+    cell.new_races += static_cast<int>(each->new_races);
   }
   heard.cells.push_back(cell);
 }
@@ -165,7 +166,7 @@ Estimate RowMaker::weighed(const Heard& heard, double VoiceCell::* member) const
   for (const VoiceCell& cell : heard.cells) {
     if (std::isnan(cell.*member)) continue;
     estimate.samples += cell.samples;
-    estimate.races += cell.races;
+    estimate.races += cell.new_races;
   }
   return estimate;
 }

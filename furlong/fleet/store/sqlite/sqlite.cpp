@@ -190,6 +190,11 @@ Result<std::unique_ptr<Store>> open(std::string_view url, const StoreKind::Optio
   if (!url.starts_with(scheme) || url.size() == scheme.size())
     return fail(Code::invalid, "'{}' names no file: write sqlite:FILE", one_line(url));
   const std::filesystem::path file(url.substr(scheme.size()));
+  std::error_code error;
+  if ((!options.create || options.read_only) && !std::filesystem::exists(file, error) && !error)
+    return fail(Code::unavailable,
+                "{}: there is no store; furlong hub, fleet import and fleet simulate make one",
+                file.string());
   FURLONG_TRY(Database database, open_file(file, options));
   return std::make_unique<sql::SqlStore>(
       std::make_unique<SqliteConnection>(std::move(database), file, options.read_only), options);

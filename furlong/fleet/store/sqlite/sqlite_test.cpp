@@ -91,6 +91,13 @@ TEST_F(SqliteStore, TheUrlNamesAFile) {
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code(), Code::unavailable);
   EXPECT_THAT(none.error().text(), HasSubstr("none/fleet.sqlite"));
+  for (const StoreKind::Options& options :
+       {StoreKind::Options{.create = false}, StoreKind::Options{.read_only = true}}) {
+    const auto missing = open(options);
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().code(), Code::unavailable);
+    EXPECT_THAT(missing.error().text(), HasSubstr("there is no store"));
+  }
   const StoreKind kinds[] = {sqlite::store_kind()};
   EXPECT_TRUE(open_store(kinds, file().string())) << "a bare file that ends so is SQLite's";
 }
