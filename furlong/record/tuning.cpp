@@ -45,8 +45,8 @@ constexpr std::array<std::string_view, 4> ways{"silicon", "key", "alias", "label
 std::size_t way_of(const TuningCard& card, const TuningQuery& query) {
   if (card.silicon && known_to_be_equal(*card.silicon, query.silicon)) return 0;
   const std::string& hash = query.silicon.hash;
-  if (!hash.empty() && card.key == query.label + "@" + hash) return 1;
   if (card.silicon && known_to_differ(*card.silicon, query.silicon)) return ways.size();
+  if (!hash.empty() && card.key == query.label + "@" + hash) return 1;
   if (std::ranges::find(card.aliases, query.label) != card.aliases.end()) return 2;
   return card.key == query.label ? 3 : ways.size();
 }

@@ -185,6 +185,8 @@ TEST(FindTuning, ACardOfOneNameAndOtherSiliconIsAnother) {
   TuningQuery without_hash = query("Card");
   without_hash.silicon.arch = "b";
   EXPECT_EQ(found(tuning, without_hash), "none") << "another architecture is other silicon, hash or not";
+  const Tuning forged = parsed(R"({"Card@h2":{"silicon":{"hash":"h9"},"variant":"u9"}})");
+  EXPECT_EQ(found(forged, query("Card", "h2")), "none") << "a key does not say more than the silicon";
 }
 
 TEST(FindTuning, SiliconWithoutAHashIsComparedByItsFields) {

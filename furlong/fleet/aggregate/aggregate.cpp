@@ -62,7 +62,8 @@ Result<Scanned> scan_subject(Store& store, const internal::StoreContents& conten
     row.machines.push_back(contents.names.machines[machine.number]);
     for (const WordNumber label : machine.labels) row.labels[words[label]].insert(machine.number);
   }
-  for (const WordNumber source : data.sources_seen) row.sources.insert(words[source]);
+  for (const auto& [source, machines] : data.sources_seen) row.sources[words[source]] = machines;
+  row.machines_with_source = data.machines_with_source;
   for (const WordNumber variant : data.named) row.named.insert(words[variant]);
   row.row = internal::row_of(subject.subject, data, contents.names, options);
   scanned.row = std::move(row);
@@ -94,6 +95,12 @@ const record::TuningCard* previous_card(const AggregateOptions& options, const C
   return found;
 }
 
+/// One machine with the program's old text must not keep the pin of all others.
+bool at_least_half_report(const ScannedRow& row, const std::string& source) {
+  const auto at = row.sources.find(source);
+  return at != row.sources.end() && 2 * at->second >= row.machines_with_source;
+}
+
 bool has_variant(const ScannedRow& row, const record::TuningRow* previous, const std::string& variant) {
   return variant == "base" || row.named.contains(variant) ||
          std::ranges::find(row.row.variants, variant, &VariantEvidence::name) != row.row.variants.end() ||
@@ -119,7 +126,7 @@ class Choices {
       FURLONG_TRY(orders.pin, pin_of(scanned.card, row, previous));
       if (!unpinned) orders.previous = previous;
       if (previous != nullptr && !previous->source.empty())
-        orders.previous_source_seen = row.sources.contains(previous->source);
+        orders.previous_source_seen = at_least_half_report(row, previous->source);
       internal::choose(row.row, orders, options_);
       machines.push_back({&row.row, row.machines, previous != nullptr && !previous->backend.empty()});
     }

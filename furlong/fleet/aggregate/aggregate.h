@@ -70,6 +70,7 @@ struct VariantEvidence {
   /// variant saw no gain. Equal to gain_pct.median where all have.
   double standing_pct = 0;
   double standing_rate = 0;  ///< likewise of rates, or of rates per watt
+  double not_raced = 0;  ///< voices that count and have not raced it; parts where they have under other caps
   Estimate rate;
   Estimate rate_per_w;
   std::vector<Stratum> strata;              ///< by power cap
@@ -109,6 +110,8 @@ struct RowEvidence {
   bool publishable = true;  ///< the manifest takes the program's name
   /// Of the back ends, metrics and units of one program and class: the one that the tuning takes.
   bool leads = false;
+  int race_every_n = record::TuningRow{}.race_every_n;  ///< of the pin before that stays
+  std::string min_driver;                               ///< likewise
   /// The row of the tuning before, which stays for want of new evidence.
   std::optional<record::TuningRow> carried;
 };

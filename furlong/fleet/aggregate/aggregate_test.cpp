@@ -219,7 +219,7 @@ TEST(Aggregate, PowerCapsAreWeighedAsTheCardsMachinesAreSpread) {
     const std::string machine = fmt::format("m{}", i);
     const bool capped = i < 5;
     // u2 gains under a cap and loses without; only one of those without has raced it.
-    std::map<std::string, float> gains{{"u4", capped ? 4.F : 1.F}};
+    std::map<std::string, float> gains{{"u4", capped ? 4.F : 2.F}};
     if (capped || i == 9) gains["u2"] = capped ? 5.F : -2.F;
     fleet.add(4, {.machine = machine, .gains = gains, .power_limit_w = capped ? 71.F : 98.F});
   }
@@ -494,6 +494,56 @@ TEST(Aggregate, LabelsKeysAndAliases) {
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code(), Code::invalid);
   EXPECT_THAT(none.error().text(), HasSubstr("GeForce_RTX_5090"));
+}
+
+TEST(Aggregate, ALabelThatReadsLikeAKeyTakesNoRow) {
+  for (const char* label : {"Card@00000000000000bb", "Card@00000000000000aa", "Card@unknown"}) {
+    SCOPED_TRACE(label);
+    Fleet fleet;
+    for (const char* machine : {"a", "b", "c", "g"}) fleet.add(3, {.machine = machine, .gains = {{"u2", 1}}});
+    fleet.subject.silicon = "00000000000000bb";
+    for (const char* machine : {"d", "e"}) fleet.add(3, {.machine = machine, .gains = {{"u4", 4}}});
+    fleet.subject.silicon = "label:Card";
+    fleet.add(3, {.machine = "f", .gains = {{"u8", 4}}});
+    fleet.subject.silicon = "00000000000000cc";
+    fleet.label = label;
+    for (const char* machine : {"liar", "liar2", "liar3"})
+      fleet.add(90, {.machine = machine, .gains = {{"u9", 9}}});
+    const Aggregate aggregate = fleet.aggregated();
+    std::set<std::string> keys;
+    for (const CardEvidence& card : aggregate.cards) keys.insert(card.key);
+    EXPECT_THAT(keys,
+                ::testing::UnorderedElementsAre("Card", "Card@00000000000000bb",
+                                                std::string(label) + "@00000000000000cc", "Card@unknown"));
+    const record::Tuning tuning = to_tuning(aggregate);
+    const std::pair<const char*, const char*> honest[] = {{"00000000000000aa", "u2"},
+                                                          {"00000000000000bb", "u4"}};
+    for (const auto& [silicon, variant] : honest) {
+      const auto match = record::find_tuning(tuning, {.silicon = {.hash = silicon}, .label = "Card"});
+      ASSERT_NE(match.row, nullptr);
+      EXPECT_EQ(match.row->variant, variant);
+    }
+  }
+}
+
+TEST(Aggregate, ACardsNameMayHoldAnAt) {
+  Fleet fleet;
+  fleet.label = "Xeon_CPU_@_2.40GHz";
+  fleet.add(3, {.machine = "a", .gains = {{"u2", 1}}});
+  EXPECT_EQ(fleet.aggregated().cards.at(0).key, "Xeon_CPU_@_2.40GHz");
+}
+
+TEST(Aggregate, ALiarUnderACapDoesNotSpeakForThoseWhoHaveNotRaced) {
+  Fleet fleet;
+  for (const char* machine : {"a", "b", "c", "d"})
+    fleet.add(3, {.machine = machine, .gains = {{"u4", 0.1F}}, .base_rate = 80, .power_limit_w = 300});
+  for (const char* machine : {"e", "f", "g", "h", "i", "j"})
+    fleet.add(4, {.machine = machine, .gains = {{"u2", 3}, {"u4", 0.1F}}, .power_limit_w = 450});
+  fleet.add(3,
+            {.machine = "liar", .gains = {{"u2", -90}, {"u4", 0.1F}}, .base_rate = 80, .power_limit_w = 300});
+  const Aggregate aggregate = fleet.aggregated();
+  EXPECT_EQ(variant_of(only_row(aggregate), "u2").standing_pct, 3);
+  EXPECT_EQ(only_row(aggregate).variant, "u2");
 }
 
 TEST(Aggregate, AMadeUpSiliconRenamesNoCard) {

@@ -170,7 +170,82 @@ TEST(Choice, APinnedRowLapsesWhenItsGainIsGone) {
 TEST(Choice, APinnedRowLapsesWhenManyRacesNoLongerTimeIt) {
   const RowEvidence row = only_row(three(7, {{"u4", 2}}).aggregated({.previous = pinned_to("gone")}));
   EXPECT_EQ(row.variant, "u4");
-  EXPECT_THAT(row.why, HasSubstr("none of 21 races on 3 machines timed it"));
+  EXPECT_THAT(row.why, HasSubstr("0 of 21 races on 0 of 3 machines timed it"));
+}
+
+TEST(Choice, AStragglerHoldsNoPinOfTheOthers) {
+  record::Tuning previous = pinned_to("gone");
+  Fleet fleet = three(7, {{"u4", 5}});
+  fleet.add(3, {.machine = "late", .gains = {{"gone", 3}, {"u4", 5}}});
+  const RowEvidence row = only_row(fleet.aggregated({.previous = previous}));
+  EXPECT_EQ(row.variant, "u4");
+  EXPECT_EQ(row.choice, Choice::pinned_by_stability);
+  EXPECT_THAT(row.why, HasSubstr("gone was pinned, but 3 of 24 races on 1 of 4 machines timed it"));
+  // Nor by a program text that the others have left.
+  fleet = three(7, {{"u2", 3}});
+  fleet.source = "older";
+  fleet.add(3, {.machine = "late", .gains = {{"u2", 3}}});
+  previous = pinned_to("u2");
+  previous.cards[0].rows[0].source = "older";
+  EXPECT_THAT(only_row(fleet.aggregated({.previous = previous})).why, HasSubstr("text has changed"));
+  previous.cards[0].rows[0].source = "src";
+  EXPECT_THAT(only_row(fleet.aggregated({.previous = previous})).why, HasSubstr("stays pinned"));
+}
+
+TEST(Choice, APinThatStaysKeepsItsTermsWhateverTheEvidence) {
+  record::Tuning previous = pinned_to("u2");
+  previous.cards[0].rows[0].race_every_n = 50;
+  previous.cards[0].rows[0].min_driver = "570.1";
+  for (const int races : {1, 2, 7}) {
+    Fleet fleet;
+    fleet.add(races, {.machine = "a", .gains = {{"u2", 3}}});
+    for (const bool by_operator : {false, true}) {
+      AggregateOptions options{.previous = previous};
+      if (by_operator) options.pins = {{.card = "Card", .variant = "u2"}};
+      const record::Tuning tuning = to_tuning(fleet.aggregated(options));
+      const record::TuningRow& row = tuning.cards.at(0).rows.at(0);
+      ASSERT_FALSE(row.race);
+      EXPECT_EQ(row.race_every_n, 50) << races;
+      EXPECT_EQ(row.min_driver, "570.1") << races;
+    }
+  }
+  // A pin of its own begins with the usual ones.
+  const record::Tuning anew = to_tuning(three(7, {{"u4", 9}}).aggregated({.previous = previous}));
+  EXPECT_EQ(anew.cards.at(0).rows.at(0).min_driver, "");
+  EXPECT_EQ(anew.cards[0].rows[0].race_every_n, record::TuningRow{}.race_every_n);
+}
+
+TEST(Choice, ByEnergyTheBackEndIsTheOneOfMoreWorkPerWatt) {
+  Fleet fleet;
+  for (const char* machine : {"a", "b", "c"})
+    for (const bool cuda : {true, false}) {
+      fleet.subject.backend = cuda ? "cuda" : "opencl";
+      fleet.power_w = cuda ? 400 : 200;
+      fleet.add(3, {.machine = machine, .gains = {{"u2", 2}}, .base_rate = cuda ? 100.F : 95.F});
+    }
+  EXPECT_EQ(to_tuning(fleet.aggregated()).cards.at(0).rows.at(0).backend, "cuda");
+  EXPECT_EQ(to_tuning(fleet.aggregated({.by = By::energy})).cards.at(0).rows.at(0).backend, "opencl");
+}
+
+TEST(Choice, ALoserDoesNotBeatABaseInDispute) {
+  Fleet fleet;
+  for (const auto& [machine, base] : {std::pair("a", 100.F), std::pair("b", 115.F)})
+    for (int i = 0; i < 3; ++i) {
+      DecodedRace race =
+          fleet.race({.machine = machine, .slot = "box", .gains = {{"u2", -4}}, .base_rate = base});
+      for (VariantGain& variant : race.variants)
+        if (variant.name != "base") variant.rate = absent;
+      fleet.add(machine, std::move(race));
+    }
+  const Aggregate aggregate = fleet.aggregated();
+  EXPECT_EQ(only_row(aggregate).variant, "base") << only_row(aggregate).why;
+}
+
+TEST(Choice, WhatRoundsToNothingHasNoSign) {
+  const Aggregate aggregate = three(7, {{"u2", -0.103F}, {"u4", -0.0F}}).aggregated();
+  const std::string text = explain_text(aggregate.cards.at(0), aggregate.options);
+  EXPECT_THAT(text, HasSubstr("+0.00"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("-0.00")));
 }
 
 TEST(Choice, APinnedRowIsCarriedOverWhileItsCardIsSeen) {

@@ -8,15 +8,20 @@
 #include "furlong/base/table.h"
 #include "furlong/base/text.h"
 #include "furlong/fleet/aggregate/aggregate.h"
+#include "furlong/fleet/aggregate/internal/numbers.h"
 
 namespace furlong::fleet {
 namespace {
 
-std::string signed_pct(double value) { return std::isfinite(value) ? fmt::format("{:+.2f}", value) : "-"; }
+std::string signed_pct(double value) {
+  return std::isfinite(value) ? fmt::format("{:+.2f}", internal::shown(value)) : "-";
+}
 std::string plain(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "-"; }
 
 std::string interval_text(const std::optional<record::Interval>& interval) {
-  return interval ? fmt::format("{:+.2f} to {:+.2f}", interval->lo, interval->hi) : "-";
+  return interval
+             ? fmt::format("{:+.2f} to {:+.2f}", internal::shown(interval->lo), internal::shown(interval->hi))
+             : "-";
 }
 
 std::string exits_text(const VariantEvidence& variant) {

@@ -8,6 +8,7 @@
 
 #include "furlong/base/random.h"
 #include "furlong/stats/centre.h"
+#include "furlong/stats/confidence_sequence.h"
 
 namespace furlong::fleet::internal {
 namespace {
@@ -168,6 +169,35 @@ TEST(Interval, CoversTheTrueMedianWithUnequalWeights) {
       EXPECT_LE(low, most) << voices << " voices, the first of weight " << weight_of(0);
       EXPECT_LE(high, most) << voices << " voices, the first of weight " << weight_of(0);
     }
+}
+
+// Caps whose gains differ, of which one was raced by few of its machines.
+TEST(Interval, OfFewVoicesUnderCapsThatDifferKeepsItsPromise) {
+  Random random(9);
+  constexpr int times = 4000;
+  for (const auto& [capped, raced] :
+       {std::pair(12, 2), std::pair(13, 2), std::pair(14, 2), std::pair(26, 1)}) {
+    // The card's median is in the capped ones' gains: they are more.
+    const double share_below = 0.5 * (capped + 10) / capped;
+    const double truth = 0.3 * stats::normal_quantile(share_below);
+    int low = 0, high = 0;
+    for (int i = 0; i < times; ++i) {
+      std::vector<Said> said;
+      for (int voice = 0; voice < raced; ++voice)
+        said.push_back(
+            {0.3 * random.normal(), static_cast<double>(capped) / raced, static_cast<std::uint32_t>(voice)});
+      for (int voice = 0; voice < 10; ++voice)
+        said.push_back({3 + 0.3 * random.normal(), 1, static_cast<std::uint32_t>(100 + voice)});
+      sort_by_value(said);
+      ASSERT_EQ(order_rank(static_cast<std::size_t>(worth_of(said)), 0.05), 0u);
+      const auto interval = median_interval(said, 0.05);
+      low += interval->lo > truth;
+      high += interval->hi < truth;
+    }
+    const double most = 0.025 * times + 3 * std::sqrt(0.025 * 0.975 * times);
+    EXPECT_LE(low, most) << capped;
+    EXPECT_LE(high, most) << capped;
+  }
 }
 
 }  // namespace

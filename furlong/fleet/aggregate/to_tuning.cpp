@@ -37,6 +37,8 @@ record::TuningRow row_of(const RowEvidence& evidence, const AggregateOptions& op
   row.backend = evidence.subject.backend;
   row.by = by_word(row.program, options.by);
   row.source = evidence.source;
+  row.race_every_n = evidence.race_every_n;
+  row.min_driver = evidence.min_driver;
   if (evidence.carried) {  // its figures are those of the races that pinned it
     const record::TuningRow& before = *evidence.carried;
     row.samples = before.samples;
@@ -47,8 +49,6 @@ record::TuningRow row_of(const RowEvidence& evidence, const AggregateOptions& op
     row.gain_pct = before.gain_pct;
     row.rate_per_w = before.rate_per_w;
     row.source = before.source;
-    row.race_every_n = before.race_every_n;
-    row.min_driver = before.min_driver;
     for (const std::string& candidate : before.candidates)
       if (std::ranges::find(row.candidates, candidate) == row.candidates.end())
         row.candidates.insert(row.candidates.end() - 1, candidate);  // before base, which is the last

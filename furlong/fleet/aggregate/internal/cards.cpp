@@ -6,6 +6,8 @@
 namespace furlong::fleet::internal {
 namespace {
 
+constexpr std::string_view unknown_hash = "unknown";
+
 /// The commonest label by machines, so that one machine's many records make no name.
 void name_card(ScannedCard& scanned) {
   std::map<std::string, std::set<MachineNumber>> labels;
@@ -50,6 +52,12 @@ class Owners {
   std::set<MachineNumber> all_;
 };
 
+/// Whether a label reads like the key of another card of some other label: then its own key is never bare.
+bool looks_like_a_key(const std::string& label, const std::set<std::string>& hashes) {
+  const std::size_t at = label.rfind('@');
+  return at != std::string::npos && hashes.contains(label.substr(at + 1));
+}
+
 }  // namespace
 
 std::vector<ScannedCard> make_cards(std::vector<ScannedRow> rows) {
@@ -61,7 +69,9 @@ std::vector<ScannedCard> make_cards(std::vector<ScannedRow> rows) {
     card.rows.push_back(std::move(row));
   }
   std::map<std::string, Owners> owners;
+  std::set<std::string> hashes{std::string(unknown_hash)};
   for (auto& [silicon, card] : by_silicon) {
+    hashes.insert(card.card.silicon.hash);
     name_card(card);
     owners[card.card.label].add(silicon, machines_of(card));
   }
@@ -70,7 +80,8 @@ std::vector<ScannedCard> make_cards(std::vector<ScannedRow> rows) {
     const Owners& of_label = owners[card.card.label];
     const std::string& hash = card.card.silicon.hash;
     card.card.key = card.card.label;
-    if (of_label.holder() != silicon) card.card.key += "@" + (hash.empty() ? "unknown" : hash);
+    if (of_label.holder() != silicon || looks_like_a_key(card.card.label, hashes))
+      card.card.key += "@" + (hash.empty() ? std::string(unknown_hash) : hash);
     // What is another card's own name would lead to two.
     std::erase_if(card.card.aliases, [&](const std::string& alias) { return owners.contains(alias); });
     // Machines that tell no silicon find this card by the label, where no other has it.

@@ -17,7 +17,9 @@ struct ScannedRow {
   record::Silicon silicon;
   std::map<std::string, std::set<MachineNumber>> labels;  ///< who called the card so
   std::vector<std::string> machines;                      ///< that sent any record of it
-  std::set<std::string> sources, named;                   ///< reported; variants that pinned runs name
+  std::map<std::string, int> sources;                     ///< that machines reported → how many did
+  int machines_with_source = 0;                           ///< that reported any
+  std::set<std::string> named;                            ///< variants that pinned runs name
 };
 
 /// A card before the choice; `rows` as they lie in `card.rows`.

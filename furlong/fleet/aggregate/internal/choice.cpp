@@ -7,6 +7,7 @@
 #include <span>
 #include <tuple>
 
+#include "furlong/fleet/aggregate/internal/numbers.h"
 #include "furlong/fleet/aggregate/internal/row.h"
 
 namespace furlong::fleet::internal {
@@ -60,6 +61,9 @@ class Chooser {
     const VariantEvidence* base = find(base_name);
     // Base that nobody may name as winner for want of samples is still no worse than a loser.
     if (best_ != nullptr && base != nullptr && standing(*best_) <= standing(*base)) best_ = base;
+    // Nor is one whose figures are in dispute.
+    if (best_ != nullptr && base == nullptr && options_.rank == Rank::gain && standing(*best_) <= 0)
+      best_ = &unknown_base_;
   }
 
   bool near_best(const VariantEvidence& variant) const {
@@ -98,6 +102,10 @@ class Chooser {
         row_.source.empty() && previous != nullptr && !previous->race && previous->variant == variant)
       row_.source = previous->source;
     row_.why = fmt::format("{} is pinned by the operator", variant);
+    if (const auto* previous = orders_.previous; previous != nullptr && previous->variant == variant) {
+      row_.race_every_n = previous->race_every_n;
+      row_.min_driver = previous->min_driver;
+    }
     if (const VariantEvidence* evidence = find(variant); evidence != nullptr && variant != base_name)
       row_.why += fmt::format(": {}", gain_text(evidence->gain_pct));
     if (best_ != nullptr && best_->name != variant)
@@ -171,6 +179,8 @@ class Chooser {
     }
     row_.variant = previous.variant;
     row_.choice = Choice::pinned_by_stability;
+    row_.race_every_n = previous.race_every_n;
+    row_.min_driver = previous.min_driver;
     // A window that holds the text before and the one after would leave none, and the pin for ever.
     if (!previous.source.empty()) row_.source = previous.source;
     const bool enough = pinned != nullptr && has_samples(*pinned);
@@ -193,11 +203,13 @@ class Chooser {
   }
 
   std::string speaks_against(const std::string& name, const VariantEvidence* evidence) const {
-    const bool raced = evidence != nullptr && evidence->gain_pct.samples > 0;
-    if (!raced && row_.races >= options_.stable_races && row_.machines >= options_.stable_machines)
-      return fmt::format("none of {} races on {} machines timed it", row_.races, row_.machines);
-    const VariantEvidence nothing{.name = name};
+    const VariantEvidence nothing{.name = name, .not_raced = static_cast<double>(row_.machines)};
     const VariantEvidence& pinned = evidence == nullptr ? nothing : *evidence;
+    // Few machines that still race it must not hold the pin of all others.
+    if (2 * pinned.not_raced > row_.machines && pinned.not_raced >= options_.stable_machines &&
+        row_.races - pinned.gain_pct.races >= options_.stable_races)
+      return fmt::format("{} of {} races on {} of {} machines timed it", pinned.gain_pct.races, row_.races,
+                         pinned.gain_pct.machines, row_.machines);
     if (can_speak(pinned) && pinned.gain_pct.ci->hi < options_.threshold_pct)
       return fmt::format("its interval now lies under {:g}%: {}", options_.threshold_pct,
                          gain_text(pinned.gain_pct));
@@ -215,14 +227,17 @@ class Chooser {
   const RowOrders& orders_;
   const AggregateOptions& options_;
   const VariantEvidence* best_ = nullptr;
+  const VariantEvidence unknown_base_{.name = std::string(base_name)};
   std::string lapsed_;
 };
 
-Estimate rate_of(const RowEvidence& row) {
+/// What back ends are compared by: the winner's rate, or its rate per watt.
+Estimate rate_of(const RowEvidence& row, By by) {
   Estimate rate;
-  if (row.carried) rate.median = row.carried->rate.value_or(0);
+  if (row.carried) rate.median = (by == By::energy ? row.carried->rate_per_w : row.carried->rate).value_or(0);
   for (const VariantEvidence& variant : row.variants)
-    if (variant.name == row.variant && !row.carried) rate = variant.rate;
+    if (variant.name == row.variant && !row.carried)
+      rate = by == By::energy ? variant.rate_per_w : variant.rate;
   if (std::isnan(rate.median)) rate.median = 0;
   return rate;
 }
@@ -239,7 +254,7 @@ bool clearly_faster(const Estimate& rate, const Estimate& before) {
 class BackEnds {
  public:
   BackEnds(std::span<const RowMachines* const> group, By by)
-      : group_(group), metric_(by == By::energy ? "energy" : "") {
+      : group_(group), by_(by), metric_(by == By::energy ? "energy" : "") {
     for (const RowMachines* each : group) all_.insert(each->machines.begin(), each->machines.end());
   }
 
@@ -263,16 +278,17 @@ class BackEnds {
   /// Without a majority rates may be anybody's: then it is the number of machines that counts.
   std::tuple<std::tuple<bool, bool, bool>, std::int64_t, double, int> key(const RowMachines* each) const {
     const std::int64_t machines = has_majority(*each) ? 0 : static_cast<std::int64_t>(each->machines.size());
-    return {rank(*each), -machines, -rate_of(*each->row).median, -each->row->machines};
+    return {rank(*each), -machines, -rate_of(*each->row, by_).median, -each->row->machines};
   }
 
   bool keeps_its_place(const RowMachines& before, const RowMachines& best) const {
     if (rank(before) != rank(best)) return false;
-    if (has_majority(best)) return !clearly_faster(rate_of(*best.row), rate_of(*before.row));
+    if (has_majority(best)) return !clearly_faster(rate_of(*best.row, by_), rate_of(*before.row, by_));
     return 2 * before.machines.size() >= best.machines.size();
   }
 
   const std::span<const RowMachines* const> group_;
+  const By by_;
   const std::string_view metric_;
   std::set<std::string> all_;
 };
@@ -282,8 +298,9 @@ class BackEnds {
 std::string gain_text(const Estimate& gain) {
   if (gain.samples == 0) return "not raced";
   const std::string interval =
-      gain.ci ? fmt::format(" ({:+.2f}% to {:+.2f}%)", gain.ci->lo, gain.ci->hi) : std::string();
-  return fmt::format("{:+.2f}%{} on {}, {}", gain.median, interval,
+      gain.ci ? fmt::format(" ({:+.2f}% to {:+.2f}%)", shown(gain.ci->lo), shown(gain.ci->hi))
+              : std::string();
+  return fmt::format("{:+.2f}%{} on {}, {}", shown(gain.median), interval,
                      counted(gain.machines, "machine", "machines"), counted(gain.races, "race", "races"));
 }
 

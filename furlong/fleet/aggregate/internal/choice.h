@@ -13,7 +13,7 @@ namespace furlong::fleet::internal {
 struct RowOrders {
   const Pin* pin = nullptr;                     ///< the operator's
   const record::TuningRow* previous = nullptr;  ///< of the same card, program, class and back end
-  bool previous_source_seen = true;             ///< some machine still reports the source it was raced with
+  bool previous_source_seen = true;  ///< at least half of the machines report the source it was raced with
 };
 
 /// Fills variant, choice, why, candidates, carried.

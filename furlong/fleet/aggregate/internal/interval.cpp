@@ -5,7 +5,6 @@
 #include <cmath>
 #include <tuple>
 
-#include "furlong/stats/centre.h"
 #include "furlong/stats/confidence_sequence.h"
 
 namespace furlong::fleet::internal {
@@ -79,12 +78,19 @@ double kish(std::span<const Said> one_a_voice) {
   return squares > 0 ? sum * sum / squares : 0;
 }
 
-record::Interval student_interval(std::span<const Said> one_a_voice, std::size_t worth, double error) {
-  std::vector<double> values;
-  for (const Said& each : one_a_voice) values.push_back(each.value);
-  const double half = stats::student_quantile(1 - error / 2, static_cast<double>(worth - 1)) *
-                      stats::deviation(values) / std::sqrt(static_cast<double>(worth));
-  const double centre = stats::mean(values);
+/// About the weighted mean, with the weighted deviation: where caps differ, a centre without the weights
+/// would be that of the voices and not of the card.
+record::Interval student_interval(std::span<const Said> one_a_voice, double worth, double error) {
+  double weight = 0, sum = 0, squares = 0;
+  for (const Said& each : one_a_voice) {
+    weight += each.weight;
+    sum += each.weight * each.value;
+  }
+  const double centre = sum / weight;
+  for (const Said& each : one_a_voice) squares += each.weight * (each.value - centre) * (each.value - centre);
+  const double deviation = std::sqrt(squares / weight * worth / (worth - 1));
+  const double half = stats::student_quantile(1 - error / 2, std::floor(worth + slack) - 1) * deviation /
+                      std::sqrt(std::floor(worth + slack));
   return {centre - half, centre + half};
 }
 
@@ -139,7 +145,7 @@ std::optional<record::Interval> median_interval(std::span<const Said> ordered, d
     interval.lo = value_beyond(ordered, static_cast<double>(rank - 1) / of, whole);
     interval.hi = value_at(ordered, static_cast<double>(worth + 1 - rank) / of, whole);
   } else {
-    interval = student_interval(voices, worth, error);
+    interval = student_interval(voices, kish(voices), error);
   }
   const double median = weighted_median(ordered);
   return record::Interval{std::min(interval.lo, median), std::max(interval.hi, median)};

@@ -62,7 +62,7 @@ void MachineReader::begin(Quantity quantity, SubjectData& into) {
   into.won.assign(1, 0);
   counts_.assign(1, 0);
   machine_ = {};
-  last_source_ = none;
+  sources_.clear();
   rows_.clear();
   values_.clear();
 }
@@ -90,8 +90,7 @@ void MachineReader::add(const RaceRow& row) {
   ++into_->seen;
   note(machine_.slots, row.slot);
   note(machine_.labels, row.label);
-  if (row.source != last_source_) into_->sources_seen.insert(row.source);
-  last_source_ = row.source;
+  note(sources_, row.source);
   if (row.pinned) {
     ++machine_.seen_pinned;
     into_->named.insert(row.winner);
@@ -152,13 +151,25 @@ void MachineReader::end_machine() {
   number_keys(days_, [](const Row& row) { return row.day; });
   read_rows();
   make_unique(machine_.sources);
+  count_sources();
   sort_entries();
   read_ceiling();
   into_->machines.push_back(std::move(machine_));
   machine_ = {};
-  last_source_ = none;
+  sources_.clear();
   rows_.clear();
   values_.clear();
+}
+
+void MachineReader::count_sources() {
+  make_unique(sources_);
+  bool any = false;
+  for (const WordNumber source : sources_) {
+    if (source == 0) continue;  // it named none
+    ++into_->sources_seen[source];
+    any = true;
+  }
+  into_->machines_with_source += any;
 }
 
 /// Of one slot and epoch the latest counts; rows came in order of time.

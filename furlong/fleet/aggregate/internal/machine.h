@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -80,7 +81,8 @@ struct SubjectData {
   std::vector<Slice> drivers, days;
   std::vector<std::array<std::uint32_t, 10>> exits;  ///< by variant, by Exit: counted records
   std::vector<std::uint32_t> won;                    ///< by variant
-  std::unordered_set<WordNumber> sources_seen;       ///< of all records
+  std::unordered_map<WordNumber, int> sources_seen;  ///< of all records → machines that reported it
+  int machines_with_source = 0;                      ///< that reported any
   std::unordered_set<WordNumber> named;              ///< variants that pinned runs name
   std::uint64_t seen = 0, superseded = 0;
 };
@@ -144,6 +146,7 @@ class MachineReader {
   void drop_flood(std::size_t most);
   void end_machine();
   void keep_latest();
+  void count_sources();
   void number_races();
   void read_rows();
   void read_row(std::uint32_t place);
@@ -168,7 +171,7 @@ class MachineReader {
   SubjectData* into_ = nullptr;
 
   MachineEvidence machine_;
-  WordNumber last_source_ = none;  ///< seldom another than the one before
+  std::vector<WordNumber> sources_;  ///< of this machine, of all records
   std::vector<Row> rows_;
   std::vector<Value> values_;
   std::vector<std::uint32_t> order_;  ///< rows that count, by epoch

@@ -113,9 +113,10 @@ inline std::optional<std::pair<double, double>> interval(std::vector<Point> poin
     hi = points[last].value;
   } else {
     double mean = 0, variance = 0;
-    for (const auto& [voice, each] : voices) mean += each.second / each.first / double(voices.size());
+    const double worth = sum * sum / squares;
+    for (const auto& [voice, each] : voices) mean += each.second / sum;
     for (const auto& [voice, each] : voices)
-      variance += std::pow(each.second / each.first - mean, 2) / (double(voices.size()) - 1);
+      variance += each.first / sum * std::pow(each.second / each.first - mean, 2) * worth / (worth - 1);
     const double half = stats::student_quantile(0.975, n - 1) * std::sqrt(variance / n);
     lo = mean - half;
     hi = mean + half;
@@ -491,9 +492,7 @@ class Maker {
         everybody.push_back(point);
         missing -= point.weight;
       }
-      if (missing > 1e-9)
-        everybody.push_back(
-            {heard[stratum].empty() ? 0 : std::min(0.0, median(heard[stratum])), missing, -1});
+      if (missing > 1e-9) everybody.push_back({0, missing, -1});
     }
     made.standing = median(everybody);
     row_.variants[variant] = made;

@@ -87,6 +87,7 @@ class RowMaker {
                   Heard& heard) const;
   VariantEvidence variant_of(std::uint32_t variant, std::span<const Cell> cells) const;
   Estimate weighed(const Heard& heard, double VoiceCell::* member) const;
+  double missing(const Heard& heard, double VoiceCell::* member) const;
   double standing(const Heard& heard, double VoiceCell::* member) const;
   void add_strata(const Heard& heard, VariantEvidence& evidence) const;
   Estimate slice_estimate(std::span<const Slice> slices, const Heard& heard) const;
@@ -171,26 +172,22 @@ Estimate RowMaker::weighed(const Heard& heard, double VoiceCell::* member) const
   return estimate;
 }
 
-/// The median over all the card's voices, those that have not raced the variant included: they saw no gain,
-/// or what others under their cap lost.
+/// How many voices of the card, in shares, neither say anything of the variant nor are in dispute.
+double RowMaker::missing(const Heard& heard, double VoiceCell::* member) const {
+  double missing = 0;
+  for (const auto& [stratum, share] : shares_) missing += share;
+  for (const auto& [stratum, share] : heard.lost) missing -= share;
+  for (const VoiceCell& cell : heard.cells)
+    if (!std::isnan(cell.*member)) missing -= cell.share;
+  return missing > least_weight ? missing : 0;
+}
+
+/// The median over all the card's voices, those that have not raced the variant included: they saw no gain.
 double RowMaker::standing(const Heard& heard, double VoiceCell::* member) const {
-  std::map<Stratum, std::vector<Said>> by_stratum;
   std::vector<Said> said;
-  for (const VoiceCell& cell : heard.cells) {
-    if (std::isnan(cell.*member)) continue;
-    said.push_back({cell.*member, cell.share, cell.voice});
-    by_stratum[cell.stratum].push_back(said.back());
-  }
-  for (const auto& [stratum, share] : shares_) {
-    auto& present = by_stratum[stratum];
-    double missing = share;
-    if (const auto lost = heard.lost.find(stratum); lost != heard.lost.end()) missing -= lost->second;
-    for (const Said& each : present) missing -= each.weight;
-    if (!(missing > least_weight)) continue;
-    sort_by_value(present);
-    const double there = present.empty() ? 0 : std::min(0.0, weighted_median(present));
-    said.push_back({there, missing, UINT32_MAX});
-  }
+  for (const VoiceCell& cell : heard.cells)
+    if (!std::isnan(cell.*member)) said.push_back({cell.*member, cell.share, cell.voice});
+  if (const double absent = missing(heard, member); absent > 0) said.push_back({0, absent, UINT32_MAX});
   sort_by_value(said);
   const double median = weighted_median(said);
   return std::isnan(median) ? 0 : median;
@@ -257,6 +254,7 @@ VariantEvidence RowMaker::variant_of(std::uint32_t variant, std::span<const Cell
   evidence.gain_pct = weighed(heard, &VoiceCell::gain);
   evidence.rate = weighed(heard, &VoiceCell::rate);
   evidence.rate_per_w = weighed(heard, &VoiceCell::rate_per_w);
+  evidence.not_raced = missing(heard, &VoiceCell::gain);
   evidence.standing_pct = standing(heard, &VoiceCell::gain);
   evidence.standing_rate =
       standing(heard, options_.by == By::energy ? &VoiceCell::rate_per_w : &VoiceCell::rate);
