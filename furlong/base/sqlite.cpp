@@ -46,6 +46,8 @@ std::string_view mend_of(int primary, int number) {
   if (primary == SQLITE_NOTADB) return "; it is another kind of file, or damaged at its very start";
   if (primary == SQLITE_CORRUPT) return "; put a backup in its place";
   if (primary == SQLITE_CANTOPEN && number == ENOENT) return "; the file or its folder is not there";
+  if (primary == SQLITE_READONLY || (primary == SQLITE_CANTOPEN && number == EACCES))
+    return "; this user may not write the file, or in its folder";
   return "";
 }
 
@@ -172,6 +174,9 @@ Result<Database> Database::open(const std::filesystem::path& file, const Databas
   if (result != SQLITE_OK) return error_of(state->handle, state->name, "opening the database");
   sqlite3_busy_timeout(state->handle, options.busy_timeout_ms);
   Database database(std::move(state));
+  // SQLite opens a file that it may not write to be read, and says so at the first write only.
+  if (!options.read_only && sqlite3_db_readonly(database.state_->handle, "main") == 1)
+    return fail(Code::denied, "{}: this user may not write it", database.state_->name);
   if (options.cache_kib > 0)
     FURLONG_CHECK(database.execute(fmt::format("PRAGMA cache_size=-{}", options.cache_kib)));
   if (options.page_bytes > 0)

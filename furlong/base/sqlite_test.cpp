@@ -174,6 +174,23 @@ TEST_F(Sqlite, AFolderThatIsNotThereIsUnavailable) {
   EXPECT_THAT(opened.error().text(), HasSubstr("the file or its folder is not there"));
 }
 
+TEST_F(Sqlite, AFileThatThisUserMayNotWriteIsDeniedWhenItIsOpened) {
+  const auto file = folder_ / "r.db";
+  {
+    ASSERT_TRUE(Database::open(file)->execute("CREATE TABLE t(i INTEGER)"));
+  }
+  std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::group_read |
+                                         std::filesystem::perms::others_read);
+  std::filesystem::permissions(folder_, std::filesystem::perms::all);
+  const uid_t user = geteuid();
+  ASSERT_EQ(seteuid(user == 0 ? 65534 : user), 0);  // root may write anything
+  const auto opened = Database::open(file);
+  ASSERT_EQ(seteuid(user), 0);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), Code::denied);
+  EXPECT_THAT(opened.error().text(), HasSubstr("r.db: this user may not write it"));
+}
+
 TEST_F(Sqlite, AFullDatabaseIsExhausted) {
   auto database = Database::open(folder_ / "f.db");
   ASSERT_TRUE(database->execute("PRAGMA max_page_count=4; CREATE TABLE t(s TEXT)"));

@@ -143,7 +143,13 @@ class Exchange(support.Case):
             run = self.run_furlong("fleet", *words)
             self.assertIn(run.returncode, (2, 4), words)
             self.assertIn(part, run.stderr, words)
-        self.assertIn("there is no race in it", self.fleet("import", "--store", self.store(), self.path("nothing.log")).stderr)
+        # A file that was chosen and has nothing is a fault; a pipe with nothing is a quiet hour.
+        run = self.run_furlong("fleet", "import", "--store", self.store(), self.path("nothing.log"))
+        self.assertEqual(run.returncode, 2)
+        self.assertRegex(run.stderr, "nothing.log: there is no race in it: .*column 'variant'")
+        with open(self.path("nothing.log"), encoding="utf-8") as piped:
+            run = self.run_furlong("fleet", "import", "--store", self.store(), "-", stdin=piped)
+        self.assertEqual(run.returncode, 0, run.stderr)
 
     def test_the_audit_reads_a_store(self):
         self.fleet("simulate", "--machines", "9", "--days", "1", "--store", self.store())

@@ -128,8 +128,8 @@ class Case(unittest.TestCase):
         with open(full, "wb") as file:
             file.write(data)
 
-    def run_furlong(self, *arguments, environment=None, timeout=240):
-        return subprocess.run([FURLONG, *arguments], capture_output=True, text=True, timeout=timeout,
+    def run_furlong(self, *arguments, environment=None, timeout=240, stdin=None):
+        return subprocess.run([FURLONG, *arguments], capture_output=True, text=True, timeout=timeout, stdin=stdin,
                               env={**self.environment, **(environment or {})}, cwd=self.folder)
 
     def race_json(self, *arguments, code=0, **options):

@@ -91,12 +91,19 @@ class Reading {
     if (seen_.records == records_before) {
       if (problems > 0)
         return fail(Code::invalid, "{}: nothing of it can be read as race records; see above", shown);
-      tell(fmt::format("{}: there is no race in it", shown));
+      tell(
+          fmt::format("{}: there is no race in it: neither JSON lines, nor a table with the column "
+                      "'variant', nor a log's race lines",
+                      shown));
+      // A log of an hour without races is no fault, and comes by a pipe; a file was chosen.
+      if (reader && name != "-") chosen_for_nothing_ = true;
     }
     return true;
   }
 
   const Seen& seen() const { return seen_; }
+  /// Files were named, and there is no race in any of them.
+  bool found_nothing() const { return chosen_for_nothing_ && seen_.records == 0; }
 
  private:
   void tell(const std::string& text) {
@@ -114,6 +121,7 @@ class Reading {
   fleet::ImportDefaults defaults_;
   std::optional<fleet::ExchangeFormat> format_;
   Seen seen_;
+  bool chosen_for_nothing_ = false;
 };
 
 /// --strict: everything is read once before anything is filed.
@@ -179,6 +187,7 @@ Result<int> run(const Arguments& arguments) {
   progress.clear();
   say(arguments, reading.seen(), importer.counts(), stop.stop_requested());
   FURLONG_CHECK(read);
+  if (reading.found_nothing()) return exit_usage;
   return stop.stop_requested() ? 128 + interrupt_signal() : exit_ok;
 }
 
@@ -231,7 +240,7 @@ CommandSpec fleet_import_command() {
           "cannot be read are named with file and line, and the others are filed. Imported records are not "
           "signed: "
           "they are filed under import:MACHINE, and count like any other.\n"
-          "Exit 0: filed; 2: a file could not be read, or --strict found a bad line.",
+          "Exit 0: filed; 2: a file could not be read, no file has a race, or --strict found a bad line.",
       .positionals = {{.name = "FILES", .help = "What to read; - is standard input.", .many = true}},
       .options = options(),
       .examples = {{"furlong fleet import --store sqlite:hub.sqlite --machine lab1 records.jsonl", ""},

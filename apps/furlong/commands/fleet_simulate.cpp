@@ -121,10 +121,12 @@ Result<Ended> to_hub(const Arguments& arguments, fleet::Simulation& simulation,
   fleet::HubFeed feed{.url = arguments.value("--hub"), .ca_file = arguments.value("--ca-file"), .tokens = {}};
   while (feed.url.ends_with('/')) feed.url.pop_back();
   if (!feed.url.starts_with("http://") && !feed.url.starts_with("https://"))
-    return fail(Code::invalid, "--hub: '{}' is no address as http://127.0.0.1:8787", one_line(feed.url));
+    return fail(Code::invalid, "--hub: '{}' is no address as http://127.0.0.1:8470", one_line(feed.url));
   if (feed.url.substr(0, feed.url.find('/', feed.url.find("://") + 3)).find('@') != std::string::npos)
     return fail(Code::invalid,
                 "--hub: a hub knows machines by their keys; leave user and password out of its address");
+  if (!feed.ca_file.empty() && !std::filesystem::is_regular_file(feed.ca_file))
+    return fail(Code::invalid, "--ca-file: {}: there is no such file", feed.ca_file);
   FURLONG_TRY(feed.records_per_s, arguments.number("--rate", 0, 0, 1e9));
   FURLONG_TRY(const std::int64_t senders, arguments.integer("--senders", 4, 1, 256));
   FURLONG_TRY(const std::int64_t batch, arguments.integer("--batch", 24, 1, 10'000));
@@ -285,7 +287,7 @@ CommandSpec fleet_simulate_command() {
                        {"furlong fleet simulate --machines 200 --days 28 --liars 3 --clones 2 --truth "
                         "truth.json --out records.jsonl",
                         ""},
-                       {"furlong fleet simulate --hub http://127.0.0.1:8787 --token-file tokens.txt --from "
+                       {"furlong fleet simulate --hub http://127.0.0.1:8470 --token-file tokens.txt --from "
                         "now --rate 500",
                         ""}},
           .run = run};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "apps/furlong/commands.h"
 #include "apps/furlong/fleet_records.h"
@@ -43,7 +44,14 @@ Result<int> run_copy(const Arguments& arguments) {
 
 Result<int> run_backup(const Arguments& arguments) {
   FURLONG_TRY(const auto from, fleet::open_store(store_kinds(), arguments.positionals[0], {.create = false}));
-  const std::string& file = arguments.positionals[1];
+  std::string file = arguments.positionals[1];
+  if (file.starts_with("sqlite:")) file = file.substr(std::string_view("sqlite:").size());
+  if (file.empty() || file.find("://") != std::string::npos)
+    return fail(Code::invalid, "'{}' is no file: a backup is one, and furlong hub copy fills another store",
+                arguments.positionals[1]);
+  if (const auto folder = std::filesystem::absolute(file).parent_path();
+      !std::filesystem::is_directory(folder))
+    return fail(Code::invalid, "{}: there is no such folder", folder.string());
   const fleet::OpenFile open_file = [](const std::filesystem::path& path) {
     return fleet::open_store(store_kinds(), "sqlite:" + path.string());
   };

@@ -103,7 +103,7 @@ TEST(JsonLines, ARecordOfTheFutureIsRefused) {
   const Read all =
       read(ExchangeFormat::jsonl, least, {.machine = "box", .latest_us = *parse_time_argument("2026-02-01")});
   ASSERT_EQ(all.problems.size(), 1u);
-  EXPECT_NE(all.problems[0].find("lies ahead of 2026-02-01"), std::string::npos) << all.problems[0];
+  EXPECT_NE(all.problems[0].find("nothing later than 2026-02-01"), std::string::npos) << all.problems[0];
 }
 
 TEST(Csv, AHandfulOfColumnsIsEnough) {

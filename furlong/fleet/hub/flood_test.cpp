@@ -415,6 +415,20 @@ struct Trouble {
 
 class StoreInTrouble : public ::testing::TestWithParam<Trouble> {};
 
+TEST_P(StoreInTrouble, EnrolmentsAloneThatFailAreSaidToo) {
+  TestHub fleet;
+  fleet.hub();
+  const std::string token = fleet.token("good");
+  const Code code = GetParam().code;
+  fleet.faults->set([code](std::string_view call) -> Status {
+    return call == "enrol" ? Status(Error(code, "planted")) : Status();
+  });
+  EXPECT_EQ(fleet.send(Sender(9).enrolment(token)).status, 503);
+  fleet.hub().tick();
+  EXPECT_THAT(fleet.all_said(), HasSubstr("planted; enrolments are answered 503"));
+  EXPECT_THAT(fleet.send(hub_testing::get("/metrics")).body, HasSubstr("furlong_hub_writes_failing 1\n"));
+}
+
 TEST_P(StoreInTrouble, NothingIsAcknowledgedAndItRecovers) {
   TestHub fleet;
   Sender box(1);

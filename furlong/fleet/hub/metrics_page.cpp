@@ -50,7 +50,7 @@ void print_rollout(const Serving& serving, const CanaryReport& canaries, Prometh
   text.one("manifest_version", "gauge", "Of the manifest that is served; 0: none.",
            has ? number(serving.checked->manifest->version) : 0);
   text.one("manifest_stopped", "gauge", "1 while a stop holds for it.", serving.stopped() ? 1 : 0);
-  text.one("manifest_problem", "gauge", "1 while its file is not what is served.",
+  text.one("manifest_problem", "gauge", "1 while its file is not what is served, or no machine takes it.",
            serving.problem.empty() ? 0 : 1);
   text.one("stops_signed_total", "counter", "Stops that this hub signed.", number(canaries.stops));
   text.one("canary_races", "gauge", "Races of the canaries since the manifest was issued.",

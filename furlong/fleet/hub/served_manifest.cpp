@@ -1,6 +1,18 @@
 #include "furlong/fleet/hub/served_manifest.h"
 
 namespace furlong::fleet {
+namespace {
+
+/// After a rotation of the root, until something is published under it.
+std::string why_no_machine_takes(const CheckedBody& body) {
+  if (!body.manifest || body.manifest->root == body.root.document.version) return {};
+  return fmt::format(
+      "manifest {} was made under root {}, and root {} is served with it: no machine takes it until one is "
+      "published (furlong fleet publish)",
+      body.manifest->version, body.manifest->root, body.root.document.version);
+}
+
+}  // namespace
 
 bool Serving::stopped() const {
   if (!checked || !checked->manifest || !checked->stop) return false;
@@ -37,8 +49,9 @@ void ServedManifest::look_at_file() {
   }
   seen_ = *text;
   const Status taken = take(*text);
-  tell(taken ? "" : fmt::format("{}: {}", file_.string(), taken.error().text()));
-  if (taken && unwritten_) write();
+  if (!taken) return tell(fmt::format("{}: {}", file_.string(), taken.error().text()));
+  tell(why_no_machine_takes(*now()->checked), "it is served all the same");
+  if (unwritten_) write();
 }
 
 Status ServedManifest::take(const std::string& text) {
@@ -107,7 +120,7 @@ void ServedManifest::serve(ManifestBody body, CheckedBody checked, std::string t
 }
 
 /// Once each, since the file is looked at all the time.
-void ServedManifest::tell(std::string problem) {
+void ServedManifest::tell(std::string problem, std::string_view what_now) {
   const auto before = now();
   if (before->problem == problem) return;
   auto next = std::make_shared<Serving>(*before);
@@ -117,9 +130,10 @@ void ServedManifest::tell(std::string problem) {
     serving_ = std::move(next);
   }
   if (!problem.empty())
-    say_(LogLevel::error,
-         fmt::format("manifest: {}; {}", problem,
-                     before->document ? "the last good one goes on being served" : "none is served"));
+    say_(LogLevel::error, fmt::format("manifest: {}; {}", problem,
+                                      !what_now.empty()  ? what_now
+                                      : before->document ? "the last good one goes on being served"
+                                                         : "none is served"));
 }
 
 Result<StopDocument> ServedManifest::stop(const KeyPair& key, std::uint64_t version) {

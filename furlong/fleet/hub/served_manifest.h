@@ -52,7 +52,7 @@ class ServedManifest {
   Status check_order(const CheckedBody& next) const;
   void put_stop_back(ManifestBody& body, CheckedBody& checked) const;
   void serve(ManifestBody body, CheckedBody checked, std::string text);
-  void tell(std::string problem);
+  void tell(std::string problem, std::string_view what_now = {});
   void write();
 
   const std::filesystem::path file_;

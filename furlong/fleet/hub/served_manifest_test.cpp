@@ -82,6 +82,24 @@ TEST_F(Serves, NothingThatMachinesWouldRefuse) {
   EXPECT_EQ(problem(), "");
 }
 
+TEST_F(Serves, ARotationWithoutAManifestUnderItIsSaid) {
+  put(body_of(5));
+  served();
+  ManifestBody rotated = body_of(5);
+  rotated.roots.push_back(made::signed_by(made::root_document(2), {made::root_key()}));
+  put(rotated);
+  EXPECT_EQ(served(), print(rotated)) << "machines follow the root";
+  EXPECT_THAT(problem(), HasSubstr("manifest 5 was made under root 1, and root 2 is served with it"));
+  EXPECT_THAT(fleet.all_said(), HasSubstr("no machine takes it until one is published"));
+  EXPECT_THAT(fleet.send(get("/metrics")).body, HasSubstr("furlong_hub_manifest_problem 1\n"));
+  ManifestDocument next = made::manifest_document(6);
+  next.root = 2;
+  rotated.manifest = made::signed_by(next, {made::publish_key()});
+  put(rotated);
+  EXPECT_EQ(served(), print(rotated));
+  EXPECT_EQ(problem(), "");
+}
+
 TEST_F(Serves, AnUnreadableFileIsToldOnce) {
   put("{}");
   for (int i = 0; i < 5; ++i) served();

@@ -59,7 +59,7 @@ Result<ImportedRecord> complete(record::RaceRecord record, std::string_view text
   changed |= fill(record.source, "unstated");
   FURLONG_TRY(const std::int64_t ts_us, record::parse_stamp(record.ts));
   if (ts_us > defaults.latest_us)
-    return fail(Code::invalid, "its time {} lies ahead of {}, this machine's", record.ts,
+    return fail(Code::invalid, "its time {} lies ahead: nothing later than {} is taken", record.ts,
                 iso_time(defaults.latest_us));
   if (!record::is_record_id(record.id)) {
     record.id.clear();

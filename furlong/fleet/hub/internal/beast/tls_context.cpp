@@ -99,10 +99,14 @@ TlsCertificate::Times TlsCertificate::times() const {
 void TlsCertificate::refresh() {
   const Times now = times();
   if (now == seen_) return;
-  seen_ = now;
   auto fresh = load_tls(certificate_, key_);
+  // The key may be a moment behind the certificate: what does not fit is said at the second look.
+  if (!fresh && now != unfit_) {
+    unfit_ = now;
+    return;
+  }
+  seen_ = now;
   if (!fresh) {
-    // The key may be a moment behind the certificate.
     log_warning("hub: the changed certificate is not taken, the old one stays: {}", fresh.error().text());
     return;
   }

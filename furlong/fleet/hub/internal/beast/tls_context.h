@@ -33,7 +33,7 @@ class TlsCertificate {
   TlsCertificate() = default;
   Times times() const;
   std::filesystem::path certificate_, key_;
-  Times seen_;  // of the thread that refreshes
+  Times seen_, unfit_;  // of the thread that refreshes
   mutable std::mutex mutex_;
   std::shared_ptr<TlsContext> context_;
 };
