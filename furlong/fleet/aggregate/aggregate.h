@@ -161,6 +161,8 @@ struct RegressionOptions {
   std::optional<std::int64_t> until_us;  ///< end of the later one; nullopt: just after the newest race
   double threshold_pct = 1;              ///< slower by less is none
   int min_machines = 1;
+  int min_races = 0;                  ///< in each window, of what is compared; fewer are not judged
+  double error = 0.05;                ///< chance that any interval of a card misses, at either end
   std::vector<std::string> machines;  ///< races of these alone; empty: of all
   unsigned threads = 0;               ///< as AggregateOptions::threads
 };
@@ -174,7 +176,7 @@ struct Regression {
   std::string variant;
   double before = 0, after = 0;  ///< median rates
   /// Per machine, of its own medians; its interval lies below -threshold_pct. All intervals of a card hold
-  /// together with 95%.
+  /// together with 95% (RegressionOptions::error).
   Estimate change_pct;
   bool all_variants = false;  ///< base got slower as much: the card, not the variant
 };

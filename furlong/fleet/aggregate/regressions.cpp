@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <tuple>
 
@@ -13,9 +12,9 @@
 #include "furlong/fleet/aggregate/internal/cards.h"
 #include "furlong/fleet/aggregate/internal/change.h"
 #include "furlong/fleet/aggregate/internal/interval.h"
+#include "furlong/fleet/aggregate/internal/own_interval.h"
 #include "furlong/fleet/aggregate/internal/scan.h"
 #include "furlong/stats/centre.h"
-#include "furlong/stats/confidence_sequence.h"
 
 namespace furlong::fleet {
 namespace {
@@ -32,6 +31,7 @@ struct Comparison {
   std::vector<Said> said;               ///< change in percent, one a voice, ascending
   std::vector<const Change*> machines;  ///< of all voices
   int samples = 0;
+  std::uint64_t pairs = 0;  ///< races of the window that has fewer
 };
 
 struct SubjectComparisons {
@@ -58,6 +58,7 @@ Comparison compare(std::span<const Change* const> changes, const internal::Voice
     before.push_back(change->before);
     after.push_back(change->after);
     comparison.samples += static_cast<int>(change->samples);
+    comparison.pairs += change->pairs;
   }
   for (auto& [voice, values] : by_voice)
     comparison.said.push_back({stats::median_in_place(values), 1, voice});
@@ -114,48 +115,12 @@ Status scan_subject(Store& store, const internal::StoreContents& contents, const
   return {};
 }
 
-/// Of one machine's change by its own races: Welch's t on logarithms, with the degrees of freedom of the
-/// window that has fewer races. Percent.
-std::optional<record::Interval> own_interval(const Change& change, double error) {
-  if (!(change.degrees >= 1) || !std::isfinite(change.log_variance)) return std::nullopt;
-  const double half = stats::student_quantile(1 - error / 2, change.degrees) * std::sqrt(change.log_variance);
-  return record::Interval{100 * std::expm1(change.log_change - half),
-                          100 * std::expm1(change.log_change + half)};
-}
-
-/// From the lowest to the highest of what the machines say each for itself; of those that can.
-std::optional<record::Interval> hull(const Comparison& comparison, double error) {
-  std::optional<record::Interval> whole;
-  for (const Change* change : comparison.machines) {
-    const auto own = own_interval(*change, error);
-    if (!own) continue;
-    if (!whole) whole = own;
-    whole = record::Interval{std::min(whole->lo, own->lo), std::max(whole->hi, own->hi)};
-  }
-  return whole;
-}
-
-std::optional<record::Interval> interval_of(const Comparison& comparison, double error) {
-  const std::size_t voices = comparison.said.size();
-  if (voices >= 2 && internal::order_rank(voices, error) > 0)
-    return internal::median_interval(comparison.said, error);
-  if (voices == 1) return hull(comparison, error);
-  // Few voices: what they say together, and what each shows for itself. Half of the error for each.
-  const auto together = internal::median_interval(comparison.said, error / 2);
-  const auto each = hull(comparison, error / 2);
-  if (!together || !each) return together ? together : each;
-  const record::Interval both{std::max(together->lo, each->lo), std::min(together->hi, each->hi)};
-  return both.lo <= both.hi ? both : *together;
-}
-
 Estimate change_of(const Comparison& comparison, double error) {
   Estimate estimate;
+  std::vector<internal::Own> own;
+  for (const Change* change : comparison.machines) own.push_back(change->own);
   estimate.median = internal::weighted_median(comparison.said);
-  estimate.ci = interval_of(comparison, error);
-  if (estimate.ci) {  // means and medians may differ a little
-    estimate.ci->lo = std::min(estimate.ci->lo, estimate.median);
-    estimate.ci->hi = std::max(estimate.ci->hi, estimate.median);
-  }
+  estimate.ci = internal::voices_interval(comparison.said, own, error);
   estimate.samples = comparison.samples;
   estimate.races = comparison.samples;
   estimate.machines = static_cast<int>(comparison.said.size());
@@ -170,7 +135,8 @@ bool base_slowed_too(const SubjectComparisons& subject, const Comparison& one, d
 }
 
 bool is_wanted(const Comparison& comparison, const RegressionOptions& options) {
-  return static_cast<int>(comparison.said.size()) >= options.min_machines;
+  return static_cast<int>(comparison.said.size()) >= options.min_machines &&
+         comparison.pairs >= static_cast<std::uint64_t>(std::max(options.min_races, 0));
 }
 
 MachineNumber number_of(const SubjectComparisons& subject, const Change& change) {
@@ -178,19 +144,19 @@ MachineNumber number_of(const SubjectComparisons& subject, const Change& change)
 }
 
 /// The comparisons of one card, over all its programs. The chance of any false alarm among them is at most
-/// interval_error. Each machine has the same part of it, which it spreads over the comparisons that it takes
-/// part in: one that makes up thousands of programs and variants takes from its own part alone.
+/// the options' error. Each machine has the same part of it, which it spreads over the comparisons that it
+/// takes part in: one that makes up thousands of programs and variants takes from its own part alone.
 class Family {
  public:
   void add(const SubjectComparisons& subject, const Comparison& comparison) {
     for (const Change* change : comparison.machines) ++comparisons_of_[number_of(subject, *change)];
   }
 
-  double error_of(const SubjectComparisons& subject, const Comparison& comparison) const {
+  double error_of(const SubjectComparisons& subject, const Comparison& comparison, double error) const {
     double parts = 0;
     for (const Change* change : comparison.machines)
       parts += 1.0 / comparisons_of_.at(number_of(subject, *change));
-    return internal::interval_error * parts / static_cast<double>(comparisons_of_.size());
+    return error * parts / static_cast<double>(comparisons_of_.size());
   }
 
  private:
@@ -201,7 +167,7 @@ void judge(const SubjectComparisons& subject, const std::string& key, const Fami
            const RegressionOptions& options, std::vector<Regression>& into) {
   for (const Comparison& one : subject.comparisons) {
     if (!is_wanted(one, options)) continue;
-    Estimate change = change_of(one, family.error_of(subject, one));
+    Estimate change = change_of(one, family.error_of(subject, one, options.error));
     if (!change.ci || !(change.ci->hi < -options.threshold_pct)) continue;
     into.push_back({.card = key,
                     .silicon = subject.row.silicon.hash,
@@ -221,6 +187,8 @@ Status check_options(const RegressionOptions& options) {
     return fail(Code::invalid, "the window in days is {:g}: 0.001 to 36500 is wanted", options.window_days);
   if (!(options.threshold_pct >= 0 && options.threshold_pct < 100))
     return fail(Code::invalid, "the threshold is {:g}%: 0 to 100 is wanted", options.threshold_pct);
+  if (!(options.error > 0 && options.error < 1))
+    return fail(Code::invalid, "the error is {:g}: more than 0 and less than 1 is wanted", options.error);
   return {};
 }
 

@@ -188,6 +188,97 @@ TEST(Regressions, AStrayRaceUnderAnotherCapTakesNoInterval) {
   }
 }
 
+/// Honest machines that have raced once in each window, and one of twenty races of which each is `pct` off.
+Fleet with_one_liar(Random& random, int honest, double scatter_pct, double pct) {
+  Fleet fleet = two_windows(random, {.machines = honest, .races = 1, .scatter_pct = scatter_pct});
+  for (auto& [machine, race] : fleet.races()) race.power_limit_w = 450;
+  for (int i = 0; i < 20; ++i)
+    for (const bool after : {false, true}) {
+      testing::RaceSpec spec{.machine = "zz", .power_limit_w = 450};
+      spec.ts_us = the_end_us - (after ? 1 : 8) * testing::day_us + i * 60'000'000;
+      spec.base_rate =
+          static_cast<float>(100 * (after ? 1 + pct / 100 : 1) * std::exp(5e-4 * random.normal()));
+      for (const char* name : {"u2", "u4", "ldg", "w4"})
+        spec.gains[name] = static_cast<float>(0.05 * random.normal());
+      fleet.add(spec);
+    }
+  return fleet;
+}
+
+TEST(Regressions, OneMachineOfManyRacesDoesNotSpeakForThoseOfOne) {
+  for (const int honest : {1, 2, 4, 6, 8})
+    for (const double scatter_pct : {0.5, 2.0}) {
+      SCOPED_TRACE(fmt::format("{} honest machines, {}%", honest, scatter_pct));
+      int alarmed = 0;
+      for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+        Random random(seed, "liar");
+        alarmed += !found(with_one_liar(random, honest, scatter_pct, -6)).regressions.empty();
+      }
+      EXPECT_LE(alarmed, 2);  // 5% of the reports
+    }
+}
+
+TEST(Regressions, OneMachinesOwnIntervalStaysWhereItIsTheOnlyOne) {
+  Random random(21);
+  const Fleet fleet = with_one_liar(random, 0, 1, -6);
+  EXPECT_EQ(found(fleet).regressions.size(), 5u);
+}
+
+TEST(Regressions, ASecondCardOfTheSameBoxIsNone) {
+  // Another card that joins, slower by 5%; and two cards of which now the one races more, now the other.
+  struct Mix {
+    int first_before, first_after, second_before, second_after;
+    double second_pct;
+  };
+  for (const Mix& mix : {Mix{30, 30, 0, 30, -5}, Mix{30, 6, 6, 30, -4}, Mix{30, 30, 30, 30, -4}}) {
+    Random random(22);
+    Fleet fleet;
+    const auto races = [&](const std::string& slot, int count, bool after, double pct, double u4_pct) {
+      for (int i = 0; i < count; ++i) {
+        testing::RaceSpec spec{.machine = "box", .slot = slot, .power_limit_w = 450};
+        spec.ts_us = the_end_us - (after ? 1 : 8) * testing::day_us + i * 60'000'000;
+        spec.base_rate = static_cast<float>((100 + pct) * std::exp(1e-3 * random.normal()));
+        spec.gains["u2"] = static_cast<float>(3 + 0.1 * random.normal());
+        spec.gains["u4"] = static_cast<float>(2 + (after ? u4_pct : 0) + 0.1 * random.normal());
+        fleet.add(spec);
+      }
+    };
+    const auto all = [&](double u4_pct) {
+      fleet = Fleet();
+      races("a", mix.first_before, false, 0, u4_pct);
+      races("b", mix.second_before, false, mix.second_pct, u4_pct);
+      races("a", mix.first_after, true, 0, u4_pct);
+      races("b", mix.second_after, true, mix.second_pct, u4_pct);
+    };
+    all(0);
+    EXPECT_TRUE(found(fleet).regressions.empty()) << show_text(found(fleet));
+    all(-6);
+    const Regressions real = found(fleet);
+    ASSERT_EQ(real.regressions.size(), 1u);
+    EXPECT_EQ(real.regressions[0].variant, "u4");
+    EXPECT_NEAR(real.regressions[0].change_pct.median, -5.9, 0.3);
+  }
+}
+
+TEST(Regressions, EqualRatesAreNoCertainty) {
+  Fleet fleet;
+  for (const int day : {9, 8, 2, 1})
+    fleet.add({.machine = "m",
+               .ts_us = the_end_us - day * testing::day_us,
+               .gains = {{"u2", 3}},
+               .base_rate = day > 7 ? 100.F : 98.F});
+  EXPECT_TRUE(found(fleet).regressions.empty());
+}
+
+TEST(Regressions, FewerRacesThanAskedForAreNotJudged) {
+  Random random(23);
+  const Fleet fleet =
+      two_windows(random, {.machines = 2, .races = 8, .scatter_pct = 0.2, .change_pct = only_u4});
+  EXPECT_EQ(found(fleet, {.min_races = 16}).regressions.size(), 1u);
+  EXPECT_EQ(found(fleet, {.min_races = 17}).compared, 0);
+  EXPECT_FALSE(find_regressions(fleet.store(), {.error = 0}));
+}
+
 TEST(Regressions, AMachineThatMakesUpProgramsBluntsNoOthers) {
   Random random(15);
   Fleet fleet = two_windows(random, {.machines = 3, .races = 6, .scatter_pct = 0.6, .change_pct = only_u4});

@@ -5,6 +5,7 @@
 
 #include "furlong/base/json.h"
 #include "furlong/base/text.h"
+#include "furlong/fleet/aggregate/pin_check.h"
 
 namespace furlong::fleet {
 namespace {
@@ -29,10 +30,33 @@ std::string sentence(const Regression& regression) {
                      regression.subject.unit);
 }
 
+std::string gain_text(const Estimate& gain) {
+  std::string text = fmt::format("{:+.2f}%", gain.median);
+  if (gain.ci) text += fmt::format(" ({:+.2f} to {:+.2f})", gain.ci->lo, gain.ci->hi);
+  return text;
+}
+
+std::string sentence(const SlowPin& pin) {
+  const std::string what =
+      fmt::format("{}, which the manifest pins for {} on {}, gains {} over base in {} races since",
+                  pin.variant, pin.subject.program, pin.card, gain_text(pin.gain_pct), pin.gain_pct.samples);
+  if (pin.chosen == "base") return what;
+  return fmt::format("{}, where {}, which most races chose before, gained {}", what, pin.chosen,
+                     gain_text(pin.chosen_gain_pct));
+}
+
+/// What machines obey.
+record::Tuning in_force(const ManifestDocument& manifest) {
+  record::Tuning tuning = manifest.tuning.value_or(record::Tuning());
+  if (manifest.tuning_override) record::apply_override(tuning, *manifest.tuning_override);
+  return tuning;
+}
+
 }  // namespace
 
 std::string CanaryReport::tag() const {
-  return fmt::format("{} {} {} {} {} {} {}", manifest, machines, races, regressions, stops, why, problem);
+  return fmt::format("{} {} {} {} {} {} {} {}", manifest, machines, races, regressions, stopping, stops, why,
+                     problem);
 }
 
 CanaryReport Canaries::latest() const {
@@ -53,7 +77,8 @@ void Canaries::look(const Learned& learned) {
   }
   judged_ = state;
   report->stops = latest().stops;
-  if (report->regressions > 0 && !serving->stopped()) stop(manifest, *report);
+  if (report->stopping > 0 && !serving->stopped()) stop(manifest, *report);
+  tell_of_cards(*report);
   if (report->problem.empty()) report->problem = why_no_stop(serving->checked->root.document);
   const std::scoped_lock lock(mutex_);
   latest_ = *std::move(report);
@@ -74,10 +99,39 @@ Result<CanaryReport> Canaries::judge(const ManifestDocument& manifest) {
   if (report.races == 0) return report;
   // The later window begins when the manifest was issued.
   options.until_us = manifest.issued_us + static_cast<std::int64_t>(options.window_days * day_us);
+  options.min_races = canary_least_races;
+  options.error = canary_look_error;
   FURLONG_TRY(const Regressions found, find_regressions(open_, options));
-  report.regressions = found.regressions.size();
-  if (!found.regressions.empty()) report.why = sentence(found.regressions.front());
+  const PinCheckOptions trial{.machines = options.machines,
+                              .since_us = manifest.issued_us,
+                              .window_days = options.window_days,
+                              .threshold_pct = options.threshold_pct,
+                              .min_races = canary_least_races,
+                              .error = canary_look_error,
+                              .threads = options.threads};
+  FURLONG_TRY(const PinCheck pins, check_pins(open_, in_force(manifest), trial));
+  // Where base fell as much it is the driver or the card. No manifest causes that, and no stop mends it.
+  const auto caused =
+      std::ranges::find_if(found.regressions, [](const Regression& each) { return !each.all_variants; });
+  report.regressions = found.regressions.size() + pins.slow.size();
+  report.stopping = pins.slow.size() + static_cast<std::size_t>(std::ranges::count(
+                                           found.regressions, false, &Regression::all_variants));
+  if (!pins.slow.empty())
+    report.why = sentence(pins.slow.front());
+  else if (caused != found.regressions.end())
+    report.why = sentence(*caused);
+  else if (!found.regressions.empty())
+    report.why = sentence(found.regressions.front()) +
+                 "; base fell as much: it is the driver or the card, and no reason for a stop";
   return report;
+}
+
+/// Once for one manifest: the numbers change with every race.
+void Canaries::tell_of_cards(const CanaryReport& report) {
+  if (report.regressions == 0 || report.stopping > 0) return;
+  const std::string key = std::to_string(report.manifest);
+  if (std::exchange(told_of_cards_, key) == key) return;
+  say_(LogLevel::warning, fmt::format("canaries: since manifest {}: {}", report.manifest, report.why));
 }
 
 /// Told before a stop is due. Empty: the key may sign one, or there is none, which is the operator's choice.
@@ -97,8 +151,8 @@ std::string Canaries::why_no_stop(const RootDocument& root) {
 
 void Canaries::stop(const ManifestDocument& manifest, CanaryReport& report) {
   const std::string what =
-      fmt::format("{} regression{} in the canaries' races since manifest {}: {}", report.regressions,
-                  report.regressions == 1 ? "" : "s", manifest.version, report.why);
+      fmt::format("{} regression{} in the canaries' races since manifest {}: {}", report.stopping,
+                  report.stopping == 1 ? "" : "s", manifest.version, report.why);
   const auto tell = [&](LogLevel level, const std::string& text) {
     if (std::exchange(told_, text) != text) say_(level, text);
   };

@@ -31,7 +31,9 @@ class CanaryFleet : public ::testing::Test {
     fleet.clock.advance_ns(3 * 86'400'000'000'000);
   }
   void publish(std::uint64_t version, std::uint64_t lifts = 0, std::int64_t issued_us = made::start_us) {
-    ManifestDocument document = made::manifest_document(version);
+    ManifestDocument document = made::manifest_document(version, pinned);
+    if (!overridden.empty())
+      document.tuning_override = *record::parse_tuning(made::tuning_text(overridden), "override");
     document.lifts_stop = lifts;
     document.issued_us = issued_us;
     ManifestBody body;
@@ -40,19 +42,38 @@ class CanaryFleet : public ::testing::Test {
     if (stop) body.stop = stop;
     ASSERT_TRUE(fleet.files.write_atomic("manifest.json", print(body)));
   }
+  void send(Sender& sender, const std::vector<std::string>& lines) {
+    const ServerReply reply = fleet.send(sender.request(sender.body(lines, "0.1.0")));
+    ASSERT_EQ(reply.status, 200);
+    ASSERT_EQ(parse_batch_reply(reply.body)->accepted.size(), lines.size()) << reply.body;
+  }
   /// An hour apart, from then on, with a little noise.
-  void race(Sender& sender, std::int64_t from_us, double rate, int count = 40) {
+  void race(Sender& sender, std::int64_t from_us, double rate, int count = 40, double base_rate = 115.9) {
     std::vector<std::string> lines;
     for (int i = 0; i < count; ++i) {
       Json record = sender.record(fmt::format("{:016x}", sender.random.next()), from_us + i * hour_us);
       const double noisy = rate * (1 + 0.001 * sender.random.normal());
-      record["variants"]["u2"] = noisy;
+      record["variants"] = {{"base", base_rate}, {"u2", noisy}};
       record["rate"] = noisy;
+      record["base_rate"] = base_rate;
       lines.push_back(json_line(record));
     }
-    const ServerReply reply = fleet.send(sender.request(sender.body(lines, "0.1.0")));
-    ASSERT_EQ(reply.status, 200);
-    ASSERT_EQ(parse_batch_reply(reply.body)->accepted.size(), lines.size()) << reply.body;
+    send(sender, lines);
+  }
+  /// Races in which each variant is as fast as ever: u2 gains 3%, u8 what it says.
+  void trial(Sender& sender, std::int64_t from_us, double u8_pct, int count) {
+    std::vector<std::string> lines;
+    for (int i = 0; i < count; ++i) {
+      Json record = sender.record(fmt::format("{:016x}", sender.random.next()), from_us + i * hour_us);
+      record["detail"] = Json::object();
+      for (const auto& [name, pct] : {std::pair("u2", 3.0), std::pair("u8", u8_pct)}) {
+        const double gain = pct + 0.1 * sender.random.normal();
+        record["variants"][name] = 115.9 * (1 + gain / 100);
+        record["detail"][name] = {{"gain_pct", gain}};
+      }
+      lines.push_back(json_line(record));
+    }
+    send(sender, lines);
   }
   void before(Sender& sender) { race(sender, made::start_us - 60 * hour_us, 118); }
   void after(Sender& sender, double rate) { race(sender, made::start_us + hour_us, rate); }
@@ -67,6 +88,7 @@ class CanaryFleet : public ::testing::Test {
   TestHub fleet;
   Sender canary{1}, other{2};
   std::optional<Envelope> stop;
+  std::string pinned = "u2-ldg", overridden;
 };
 
 TEST_F(CanaryFleet, ARegressionOfTheirsStopsTheManifest) {
@@ -147,20 +169,22 @@ TEST_F(CanaryFleet, ALiftedStopIsSignedAnewForANewRegressionAlone) {
   EXPECT_THAT(fleet.send(get("/metrics")).body, HasSubstr("furlong_hub_stops_signed_total 2\n"));
 }
 
+/// The canary has nothing to compare: whatever is found is the other's.
 TEST_F(CanaryFleet, OthersDoNotStopIt) {
-  before(canary);
-  before(other);
   after(canary, 118);
+  before(other);
   after(other, 112);
   look();
   EXPECT_FALSE(stopped());
-  EXPECT_EQ(rollout()["canaries"]["regressions"], 0);
+  EXPECT_EQ(rollout()["canaries"], (Json{{"machines", 1}, {"races", 40}, {"regressions", 0}}));
   EXPECT_FALSE(json_of(fleet.send(get("/v1/regressions")))["regressions"].is_null());
+  ASSERT_TRUE(fleet.store()->set_canary(other.id(), true));
+  look();
+  EXPECT_TRUE(stopped()) << "the same races, of a canary";
 }
 
 /// Each enrolled machine could stop the fleet's tuning otherwise, again after every lift.
 TEST_F(CanaryFleet, WhoCallsItselfACanaryIsNone) {
-  before(canary);
   after(canary, 118);
   before(other);
   after(other, 112);
@@ -173,6 +197,86 @@ TEST_F(CanaryFleet, WhoCallsItselfACanaryIsNone) {
     EXPECT_EQ(machine["canary"], machine["id"] == canary.id()) << machine;
     EXPECT_EQ(machine.contains("says_canary"), machine["id"] == other.id()) << "shown beside: " << machine;
   }
+  ASSERT_TRUE(fleet.store()->set_canary(other.id(), true));
+  look();
+  EXPECT_TRUE(stopped()) << "the same races, of a canary";
+}
+
+/// Each variant is as fast as it was. The manifest pins the wrong one.
+TEST_F(CanaryFleet, APinnedVariantThatLosesToBaseStopsIt) {
+  pinned = "u8";
+  publish(3);
+  trial(canary, made::start_us - 60 * hour_us, -10, 40);
+  look();
+  EXPECT_FALSE(stopped());
+  trial(canary, made::start_us + hour_us, -10, canary_least_races - 1);
+  look();
+  EXPECT_FALSE(stopped()) << "too few races";
+  trial(canary, made::start_us + 20 * hour_us, -10, 1);
+  look();
+  EXPECT_TRUE(stopped());
+  const Json told = rollout()["canaries"];
+  EXPECT_EQ(told["regressions"], 1);
+  EXPECT_THAT(told["why"].get<std::string>(),
+              HasSubstr("u8, which the manifest pins for lottery on NVIDIA_H200, gains -"));
+  EXPECT_THAT(told["why"].get<std::string>(), HasSubstr("where u2, which most races chose before, gained +"));
+  EXPECT_THAT(fleet.all_said(), HasSubstr("u8, which the manifest pins for lottery on NVIDIA_H200"));
+}
+
+TEST_F(CanaryFleet, AlsoOneOfTheOverride) {
+  pinned = "u2";
+  overridden = "u8";
+  publish(3);
+  trial(canary, made::start_us + hour_us, -10, 12);
+  look();
+  EXPECT_TRUE(stopped());
+}
+
+TEST_F(CanaryFleet, APinnedVariantAsGoodAsTheChosenOneDoesNot) {
+  pinned = "u8";
+  publish(3);
+  trial(canary, made::start_us - 60 * hour_us, 2.5, 40);
+  trial(canary, made::start_us + hour_us, 2.5, 20);
+  look();
+  EXPECT_FALSE(stopped());
+  EXPECT_EQ(rollout()["canaries"], (Json{{"machines", 1}, {"races", 20}, {"regressions", 0}}));
+}
+
+TEST_F(CanaryFleet, OthersRacesOfAPinDoNotStopIt) {
+  pinned = "u8";
+  publish(3);
+  after(canary, 118);
+  trial(other, made::start_us + hour_us, -10, 20);
+  look();
+  EXPECT_FALSE(stopped());
+  ASSERT_TRUE(fleet.store()->set_canary(other.id(), true));
+  look();
+  EXPECT_TRUE(stopped()) << "the same races, of a canary";
+}
+
+/// The driver or the card: racing locally would not make it faster.
+TEST_F(CanaryFleet, WhereBaseFellAsMuchItIsToldAndNotStopped) {
+  before(canary);
+  race(canary, made::start_us + hour_us, 112, 40, 115.9 * 112 / 118);
+  look();
+  EXPECT_FALSE(stopped());
+  EXPECT_EQ(rollout()["canaries"]["regressions"], 2);
+  EXPECT_THAT(rollout()["canaries"]["why"].get<std::string>(), HasSubstr("the driver or the card"));
+  EXPECT_THAT(fleet.all_said(), HasSubstr("no reason for a stop"));
+  const std::string said = fleet.all_said();
+  race(canary, made::start_us + 45 * hour_us, 112, 10, 115.9 * 112 / 118);
+  look();
+  EXPECT_EQ(fleet.all_said(), said) << "once";
+}
+
+TEST_F(CanaryFleet, FewRacesStopNothing) {
+  before(canary);
+  race(canary, made::start_us + hour_us, 112, canary_least_races - 1);
+  look();
+  EXPECT_FALSE(stopped());
+  race(canary, made::start_us + 20 * hour_us, 112, 1);
+  look();
+  EXPECT_TRUE(stopped());
 }
 
 TEST_F(CanaryFleet, TheOperatorsWordHolds) {

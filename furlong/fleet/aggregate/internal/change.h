@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "furlong/fleet/aggregate/internal/machine.h"
+#include "furlong/fleet/aggregate/internal/own_interval.h"
 
 namespace furlong::fleet::internal {
 
@@ -14,12 +15,11 @@ namespace furlong::fleet::internal {
 struct Change {
   std::uint32_t machine = 0;
   WordNumber variant = 0, driver = 0;
-  double pct = 0;                ///< of the medians, under the same power caps
-  double before = 0, after = 0;  ///< medians, under the cap with most races
+  double pct = 0;                ///< of the medians, of the same cards under the same power caps
+  double before = 0, after = 0;  ///< medians, of the card and cap with most races
   std::uint32_t samples = 0;     ///< after
-  /// Of logarithms: the difference of means, its variance (NaN: a window has one race), and the degrees of
-  /// freedom of Student's t.
-  double log_change = 0, log_variance = 0, degrees = 0;
+  std::uint32_t pairs = 0;       ///< races of the window that has fewer, added up over cards and caps
+  Own own;                       ///< of the means
 };
 
 struct SubjectChanges {
@@ -40,7 +40,7 @@ class ChangeReader {
 
  private:
   struct Timed {
-    WordNumber variant = 0;
+    WordNumber variant = 0, slot = 0;
     Stratum stratum = 0;
     bool after = false;
     WordNumber driver = 0;
@@ -53,6 +53,7 @@ class ChangeReader {
     Stratum stratum = 0;
     bool has_epoch = false, after = false;
   };
+  void drop_flood();
   void end_machine();
   void read_rows();
   void compare(std::vector<Timed>::iterator begin, std::vector<Timed>::iterator end);
