@@ -126,7 +126,7 @@ Result<Ended> to_hub(const Arguments& arguments, fleet::Simulation& simulation,
     return fail(Code::invalid,
                 "--hub: a hub knows machines by their keys; leave user and password out of its address");
   if (!feed.ca_file.empty() && !std::filesystem::is_regular_file(feed.ca_file))
-    return fail(Code::invalid, "--ca-file: {}: there is no such file", feed.ca_file);
+    return fail(Code::invalid, "--ca-file: {}: there is no such file", feed.ca_file.string());
   FURLONG_TRY(feed.records_per_s, arguments.number("--rate", 0, 0, 1e9));
   FURLONG_TRY(const std::int64_t senders, arguments.integer("--senders", 4, 1, 256));
   FURLONG_TRY(const std::int64_t batch, arguments.integer("--batch", 24, 1, 10'000));

@@ -335,8 +335,8 @@ ServerReply Intake::enrol_now(const ServerRequest& request, const std::string& t
     if (machine.error().code() == Code::denied) {
       FURLONG_TRY(const bool good, token_is_good(store, digest, key.id(), now_us));
       outcome->refused = !good;
-      // The store's own denial, as of a file that may not be written, is a fault of the hub's.
-      if (good) return fail(Code::unavailable, "{}", machine.error().text());
+      // To the writer a denial is the store's own, as of a file that may not be written.
+      if (!good) return fail(Code::invalid, "{}", machine.error().message());
     }
     return machine.error();
   });

@@ -143,7 +143,7 @@ void Writer::write(const std::vector<std::shared_ptr<Job>>& group) {
   Status status = group.front()->work(*store);
   if (status)
     note_success();
-  else if (status.error().code() != Code::denied && status.error().code() != Code::invalid)
+  else if (status.error().code() != Code::invalid)
     note_failure(status.error(), false);
   finish(*group.front(), std::move(status));
 }
