@@ -69,6 +69,23 @@ class Commands(Fleet):
         self.assertEqual(json.loads(self.read(os.path.join(look, "tuning.json")))["cards"]["NVIDIA_GeForce_RTX_5090"]["variant"], "u2-ldg")
         self.assertIn("go together", self.fleet("publish", self.folder_of_fleet, "--dry-run", code=2).stderr)
 
+    def test_a_dry_run_writes_over_no_fleet(self):
+        self.begin()
+        self.publish("--tuning", self.tuning_file("u2-ldg"))
+        before = self.body()
+        dry = ("--no-tuning", "--dry-run", "--out")
+        for out in (self.folder_of_fleet, os.path.join(self.folder_of_fleet, "..", "fleet")):
+            self.assertIn("holds a fleet", self.fleet("publish", self.folder_of_fleet, *dry, out, code=2).stderr)
+        self.write("served/manifest.json", before)  # the copy that a hub serves, without its root
+        self.write("own/tuning.json", "{}")  # the operator's
+        for folder, name in (("served", "manifest.json"), ("own", "tuning.json")):
+            run = self.fleet("publish", self.folder_of_fleet, *dry, self.path(folder), code=2)
+            self.assertIn(f"{name} is there, and of no dry run", run.stderr)
+            self.assertEqual(os.listdir(self.path(folder)), [name])
+        self.assertEqual((self.body(), self.read(self.path("served/manifest.json"))), (before, before))
+        for _ in range(2):  # a former dry run's folder serves again
+            self.fleet("publish", self.folder_of_fleet, *dry, self.path("look"))
+
     def test_two_signers(self):
         self.keygen("second.key")
         self.begin("--publish-key", self.path("second.key.pub"), "--publish-threshold", "2")

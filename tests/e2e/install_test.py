@@ -36,6 +36,12 @@ class Install(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
+    def test_the_units_name_a_page_that_is_installed(self):
+        for unit in ("furlong-agent.service", "furlong-hub.service"):
+            with open(os.path.join(SOURCE, "packaging", unit), encoding="utf-8") as file:
+                page = re.search(r"^Documentation=file:///usr/(\S+)$", file.read(), re.M).group(1)
+            self.assertTrue(os.path.exists(os.path.join(self.prefix, page)), page)
+
     def test_headers_compile_alone(self):
         include = os.path.join(self.prefix, "include")
         headers = []

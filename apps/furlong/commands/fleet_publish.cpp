@@ -73,11 +73,36 @@ void say_manifest(const Arguments& arguments, const fleet::ManifestDocument& man
                         dry ? "dry run: " : "", file.string()));
 }
 
+/// Only a dry run leaves this file: by it the next one knows what it may write over.
+fs::path payload_file(const fs::path& folder) { return folder / "payload.json"; }
+
+/// A dry run's manifest is not fit to be served, and must not take the place of one that is: neither in a
+/// fleet's folder nor where a hub looks for the copy that it serves.
+Status check_dry_folder(const fs::path& out) {
+  const auto holds = [](const fs::path& file) { return system_files().exists(file); };
+  if (holds(fleet_root_file(out)))
+    return fail(
+        Code::invalid,
+        "--out {}: this folder holds a fleet (root.json is there), and a dry run would write over its "
+        "manifest; name another folder",
+        out.string());
+  if (holds(payload_file(out))) return {};
+  for (const fs::path& file : {fleet_body_file(out), out / "tuning.json", out / "override.json"})
+    if (holds(file))
+      return fail(
+          Code::invalid,
+          "--out {}: {} is there, and of no dry run (those leave payload.json beside it); name another "
+          "folder",
+          out.string(), file.filename().string());
+  return {};
+}
+
 /// The documents as files, to be looked at before anything is signed for real.
 Status write_dry(const fleet::ManifestBody& body, const fleet::ManifestDocument& manifest,
                  const fs::path& out) {
+  // First of all, so that a dry run that ends half way is known for one.
+  FURLONG_CHECK(system_files().write_atomic(payload_file(out), body.manifest->payload));
   FURLONG_CHECK(system_files().write_atomic(fleet_body_file(out), print(body)));
-  FURLONG_CHECK(system_files().write_atomic(out / "payload.json", body.manifest->payload));
   if (manifest.tuning)
     FURLONG_CHECK(system_files().write_atomic(out / "tuning.json", print(*manifest.tuning)));
   if (manifest.tuning_override)
@@ -88,6 +113,7 @@ Status write_dry(const fleet::ManifestBody& body, const fleet::ManifestDocument&
 Result<int> run(const Arguments& arguments) {
   const bool dry = arguments.flag("--dry-run");
   if (dry != arguments.given("--out")) return fail(Code::invalid, "--dry-run and --out DIR go together");
+  if (dry) FURLONG_CHECK(check_dry_folder(arguments.value("--out")));
   FURLONG_TRY(FleetFolder fleet, read_fleet(arguments.positionals[0]));
   const fleet::RootDocument& root = fleet.checked.root.document;
   const auto* current = fleet.checked.manifest ? &*fleet.checked.manifest : nullptr;
@@ -152,7 +178,10 @@ std::vector<OptionSpec> options() {
           {.name = "--dry-run",
            .value_name = "",
            .help = "Change nothing; write what would be published to --out."},
-          {.name = "--out", .value_name = "DIR", .help = "Folder for a dry run.", .complete = "folder"},
+          {.name = "--out",
+           .value_name = "DIR",
+           .help = "Folder for a dry run: a new one, or a former dry run's; never a fleet's.",
+           .complete = "folder"},
           fleet_key_option("publish"),
           fleet_add_option("manifest"),
           fleet_json_option()};
