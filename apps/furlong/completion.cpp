@@ -1,9 +1,21 @@
+#include "apps/furlong/completion.h"
+
 #include <set>
 
 #include "apps/furlong/command.h"
 #include "furlong/base/text.h"
 
 namespace furlong::app {
+
+std::vector<std::string> second_words(std::string_view group) {
+  std::vector<std::string> words;
+  for (const CommandSpec& command : commands()) {
+    const auto parts = split(command.name, ' ');
+    if (!command.hidden && parts.size() == 2 && parts[0] == group) words.push_back(parts[1]);
+  }
+  return words;
+}
+
 namespace {
 
 std::vector<std::string> first_words() {
@@ -15,15 +27,6 @@ std::vector<std::string> first_words() {
     if (seen.insert(word).second) words.push_back(word);
   }
   words.push_back("help");
-  return words;
-}
-
-std::vector<std::string> second_words(std::string_view group) {
-  std::vector<std::string> words;
-  for (const CommandSpec& command : commands()) {
-    const auto parts = split(command.name, ' ');
-    if (!command.hidden && parts.size() == 2 && parts[0] == group) words.push_back(parts[1]);
-  }
   return words;
 }
 
@@ -39,7 +42,7 @@ std::string bash_script() {
       "# bash completion for furlong: source <(furlong completion bash)\n"
       "_furlong() {\n"
       "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
-      "  local first=${COMP_WORDS[1]} command=${COMP_WORDS[1]}\n"
+      "  local first=${COMP_WORDS[1]} command=${COMP_WORDS[1]} begin=2 place=0 at\n"
       "  COMPREPLY=()\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n";
   out += fmt::format("    COMPREPLY=($(compgen -W '{}' -- \"$current\")); return\n  fi\n",
@@ -49,11 +52,21 @@ std::string bash_script() {
     const auto seconds = second_words(word);
     if (seconds.empty()) continue;
     out += fmt::format(
-        "    {}) if [ \"$COMP_CWORD\" -eq 2 ]; then COMPREPLY=($(compgen -W '{}' -- \"$current\")); return; "
+        // An option in the second place is one of the command that the group's name is (furlong hub).
+        "    {}) if [[ ${{COMP_WORDS[2]}} != -* ]]; then\n"
+        "      if [ \"$COMP_CWORD\" -eq 2 ]; then COMPREPLY=($(compgen -W '{}' -- \"$current\")); return; "
         "fi\n"
-        "      command=\"$first ${{COMP_WORDS[2]}}\" ;;\n",
+        "      command=\"$first ${{COMP_WORDS[2]}}\" begin=3; fi ;;\n",
         word, join(seconds, " "));
   }
+  out += "    help) if [ \"$COMP_CWORD\" -eq 3 ]; then\n      case \"${COMP_WORDS[2]}\" in\n";
+  for (const std::string& word : first_words()) {
+    const auto seconds = second_words(word);
+    if (seconds.empty()) continue;
+    out += fmt::format("        {}) COMPREPLY=($(compgen -W '{}' -- \"$current\")) ;;\n", word,
+                       join(seconds, " "));
+  }
+  out += "      esac\n      return; fi ;;\n";
   out += "  esac\n  case \"$command:$previous\" in\n";
   for (const CommandSpec& command : commands()) {
     if (command.hidden) continue;
@@ -77,7 +90,19 @@ std::string bash_script() {
     out += fmt::format("      '{}') COMPREPLY=($(compgen -W '{}' -- \"$current\")) ;;\n", command.name,
                        join(option_words(command), " "));
   }
-  out += "    esac\n    return\n  fi\n  case \"$command\" in\n";
+  // Which of the positionals the word is: values of options count as some, and are rare before them.
+  out +=
+      "    esac\n    return\n  fi\n"
+      "  for ((at = begin; at < COMP_CWORD; ++at)); do [[ ${COMP_WORDS[at]} == -* ]] || ((++place)); done\n"
+      "  case \"$command:$place\" in\n";
+  for (const CommandSpec& command : commands()) {
+    if (command.hidden) continue;
+    for (std::size_t place = 1; place < command.positionals.size(); ++place)
+      if (const PositionalSpec& later = command.positionals[place]; !later.choices.empty())
+        out += fmt::format("    '{}:{}') COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n",
+                           command.name, place, join(later.choices, " "));
+  }
+  out += "  esac\n  case \"$command\" in\n";
   for (const CommandSpec& command : commands()) {
     if (command.hidden || command.positionals.empty()) continue;
     const PositionalSpec& positional = command.positionals.front();
@@ -96,16 +121,27 @@ std::string bash_script() {
 std::string zsh_script() {
   std::string out =
       "#compdef furlong\n# zsh completion for furlong: source <(furlong completion zsh)\n_furlong() {\n";
-  out += fmt::format("  if (( CURRENT == 2 )); then compadd -- {}; return; fi\n  local command=$words[2]\n",
-                     join(first_words(), " "));
+  out += fmt::format(
+      "  if (( CURRENT == 2 )); then compadd -- {}; return; fi\n  local command=$words[2]\n"
+      "  local -i begin=3 place=0 at\n",
+      join(first_words(), " "));
   out += "  case $command in\n";
   for (const std::string& word : first_words()) {
     const auto seconds = second_words(word);
     if (seconds.empty()) continue;
     out += fmt::format(
-        "    {}) if (( CURRENT == 3 )); then compadd -- {}; return; fi; command=\"$words[2] $words[3]\" ;;\n",
+        "    {}) if [[ $words[3] != -* ]]; then\n"
+        "      if (( CURRENT == 3 )); then compadd -- {}; return; fi; command=\"$words[2] $words[3]\" "
+        "begin=4; fi "
+        ";;\n",
         word, join(seconds, " "));
   }
+  out += "    help) if (( CURRENT == 4 )); then\n      case $words[3] in\n";
+  for (const std::string& word : first_words()) {
+    const auto seconds = second_words(word);
+    if (!seconds.empty()) out += fmt::format("        {}) compadd -- {} ;;\n", word, join(seconds, " "));
+  }
+  out += "      esac\n      return; fi ;;\n";
   out += "  esac\n  case \"$command:$words[CURRENT-1]\" in\n";
   for (const CommandSpec& command : commands()) {
     if (command.hidden) continue;
@@ -124,7 +160,18 @@ std::string zsh_script() {
     if (command.hidden) continue;
     out += fmt::format("      '{}') compadd -- {} ;;\n", command.name, join(option_words(command), " "));
   }
-  out += "    esac\n    return\n  fi\n  case $command in\n";
+  out +=
+      "    esac\n    return\n  fi\n"
+      "  for ((at = begin; at < CURRENT; ++at)); do [[ $words[at] == -* ]] || ((++place)); done\n"
+      "  case \"$command:$place\" in\n";
+  for (const CommandSpec& command : commands()) {
+    if (command.hidden) continue;
+    for (std::size_t place = 1; place < command.positionals.size(); ++place)
+      if (const PositionalSpec& later = command.positionals[place]; !later.choices.empty())
+        out += fmt::format("    '{}:{}') compadd -- {}; return ;;\n", command.name, place,
+                           join(later.choices, " "));
+  }
+  out += "  esac\n  case $command in\n";
   for (const CommandSpec& command : commands()) {
     if (command.hidden || command.positionals.empty()) continue;
     const PositionalSpec& positional = command.positionals.front();
@@ -158,9 +205,9 @@ std::string fish_script() {
     if (parts.size() == 2) condition += "; and __fish_seen_subcommand_from " + parts[1];
     if (command.positionals.empty() || command.positionals.front().complete.empty())
       out += fmt::format("complete -c furlong -f -n '{}'\n", condition);
-    if (!command.positionals.empty() && !command.positionals.front().choices.empty())
-      out += fmt::format("complete -c furlong -n '{}' -a '{}'\n", condition,
-                         join(command.positionals.front().choices, " "));
+    for (const PositionalSpec& positional : command.positionals)
+      if (!positional.choices.empty())
+        out += fmt::format("complete -c furlong -n '{}' -a '{}'\n", condition, join(positional.choices, " "));
     for (const OptionSpec& option : command.options) {
       std::string line = fmt::format("complete -c furlong -n '{}' -l {} -d '{}'", condition,
                                      option.name.substr(2), replace_all(option.help, "'", "\\'"));

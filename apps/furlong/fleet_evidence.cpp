@@ -55,8 +55,15 @@ Result<fleet::AggregateOptions> aggregate_options(const Arguments& arguments) {
   options.unpin = arguments.values("--unpin");
   if (arguments.given("--previous")) {
     const std::string file = arguments.value("--previous");
+    if (!system_files().exists(file))
+      return fail(Code::invalid, "--previous {}: there is no such file; the first time leave --previous out",
+                  file);
     FURLONG_TRY(const std::string text, as_input(system_files().read(file, largest_tuning)));
-    FURLONG_TRY(options.previous, record::parse_tuning(text, file));
+    auto previous = record::parse_tuning(text, file);
+    if (!previous)
+      return Error(std::move(previous).error())
+          .with("--previous wants a tuning, as furlong fleet tuning --write makes it");
+    options.previous = *std::move(previous);
   }
   return options;
 }

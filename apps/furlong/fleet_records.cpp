@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "apps/furlong/stores.h"
 #include "furlong/base/os/clock.h"
@@ -12,6 +13,22 @@ namespace furlong::app {
 namespace {
 
 constexpr std::int64_t draw_every_ns = 200'000'000;
+
+/// What the cards of a store are called. One kind of card has few names: the first races of each subject have
+/// them, and the others need not be read.
+Result<std::set<std::string>> card_names(fleet::Store& store, const std::vector<fleet::SubjectRow>& subjects,
+                                         const std::vector<std::string>& words) {
+  constexpr int most_races = 2000;
+  std::set<std::string> names;
+  for (const fleet::SubjectRow& subject : subjects) {
+    int races = 0;
+    FURLONG_CHECK(store.scan(subject.number, {.from_us = INT64_MIN}, [&](const fleet::RaceRow& race) {
+      if (race.label < words.size()) names.insert(words[race.label]);
+      return ++races < most_races;
+    }));
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -74,7 +91,49 @@ Result<std::string> filed_machine(fleet::Store& store, const std::string& name) 
     FURLONG_TRY(const auto known, store.machine(id));
     if (known) return id;
   }
-  return fail(Code::invalid, "--machine: the store knows no machine '{}'", name);
+  FURLONG_TRY(const std::vector<fleet::Machine> machines, store.machines());
+  return fail(Code::invalid, "--machine: the store knows no machine '{}'{}", one_line(name),
+              nearest_machine(machines, name));
+}
+
+Status check_filter_names(fleet::Store& store, const fleet::ExportFilter& filter) {
+  if (filter.card.empty() && filter.program.empty()) return {};
+  FURLONG_TRY(const auto subjects, store.subjects());
+  const auto none = [](std::string_view what, const std::string& name, const std::set<std::string>& names) {
+    return fail(Code::invalid, "no record of {} '{}'{}", what, one_line(name.substr(0, 200)),
+                nearest_choices(name, std::vector(names.begin(), names.end())));
+  };
+  std::set<std::string> programs, hashes;
+  for (const fleet::SubjectRow& each : subjects) {
+    programs.insert(each.subject.program);
+    hashes.insert(each.silicon.hash);
+  }
+  if (!filter.program.empty() && !programs.contains(filter.program))
+    return none("program", filter.program, programs);
+  if (filter.card.empty() || hashes.contains(filter.card)) return {};
+  FURLONG_TRY(const auto words, store.words());
+  if (std::ranges::find(words, filter.card) != words.end()) return {};
+  FURLONG_TRY(const auto names, card_names(store, subjects, words));
+  return none("card", filter.card, names);
+}
+
+std::string nearest_machine(const std::vector<fleet::Machine>& machines, const std::string& name) {
+  const auto hexadecimal = [](std::string_view text) {
+    return text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+  };
+  std::vector<std::string> called, ids;
+  for (const fleet::Machine& machine : machines) {
+    if (!machine.label.empty() && machine.label == name) called.push_back(machine.id);
+    if (hexadecimal(name) || !hexadecimal(machine.id)) ids.push_back(machine.id);
+  }
+  if (called.size() == 1)
+    return fmt::format(": {} is the label of {}; say that", one_line(name), called.front());
+  if (called.size() > 1)
+    return fmt::format(
+        ": {} is the label of {} machines; say one of {}", one_line(name), called.size(),
+        join(called.size() > 4 ? std::vector(called.begin(), called.begin() + 4) : called, ", "));
+  // Whatever is far away says nothing: fingerprints are all as unlike each other.
+  return did_you_mean(name, ids);
 }
 
 RecordsProgress::RecordsProgress(bool quiet)

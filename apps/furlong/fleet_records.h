@@ -28,6 +28,14 @@ Result<fleet::ExportFilter> export_filter(const Arguments& arguments);
 /// Empty for an empty name; `invalid` when the store knows none.
 Result<std::string> filed_machine(fleet::Store& store, const std::string& name);
 
+/// `invalid` for a card or a program of the filter that no record names; the nearest ones are told.
+Status check_filter_names(fleet::Store& store, const fleet::ExportFilter& filter);
+
+/// Of a word that is no machine's id: ": rack7 is the label of 693f59f934134716; say that" where it is
+/// exactly one machine's label, else the ids that it may have been meant for. Empty where none is near: of
+/// ids, which are hexadecimal, none is near a word that is not.
+std::string nearest_machine(const std::vector<fleet::Machine>& machines, const std::string& name);
+
 /// One line on a terminal's standard error that is drawn anew a few times a second; nothing elsewhere. The
 /// destructor clears it.
 class RecordsProgress {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/furlong/command.h"
+#include "apps/furlong/completion.h"
 #include "furlong/base/log.h"
 #include "furlong/base/text.h"
 
@@ -57,12 +58,22 @@ int dispatch(const std::vector<std::string>& words) {
     if (const auto* command = find(words[0] + " " + words[1]))
       return run_command(*command, {words.begin() + 2, words.end()});
   }
-  if (const auto* command = find(words[0])) return run_command(*command, {words.begin() + 1, words.end()});
+  if (const auto* command = find(words[0])) {
+    // `furlong hub tokn`: the group's name is a command of its own, and takes no argument.
+    const auto seconds = second_words(words[0]);
+    if (words.size() >= 2 && !words[1].starts_with("-") && command->positionals.empty() && !seconds.empty()) {
+      print_err(fmt::format("furlong: unknown command '{} {}'{} (see furlong help {})\n", words[0], words[1],
+                            did_you_mean(words[1], seconds), words[0]));
+      return exit_usage;
+    }
+    return run_command(*command, {words.begin() + 1, words.end()});
+  }
   const std::string group = group_help(words[0]);
   if (group.empty()) return unknown_command(words[0]);
   const bool asked = words.size() >= 2 && (words[1] == "--help" || words[1] == "-h");
   if (words.size() >= 2 && !asked)
-    print_err(fmt::format("furlong {}: unknown command '{}'\n\n", words[0], words[1]));
+    print_err(fmt::format("furlong {}: unknown command '{}'{}\n\n", words[0], words[1],
+                          did_you_mean(words[1], second_words(words[0]))));
   (asked ? print_out : print_err)(group);
   return end_of_command(asked ? exit_ok : exit_usage);
 }

@@ -198,11 +198,17 @@ Result<ProgramFromJson> program_from_json(const Json& json) {
 std::filesystem::path default_key_file() { return config_folder() / "signing-key"; }
 
 Result<KeyPair> read_signing_key(const std::filesystem::path& file) {
+  // By its name: in some files a public key is as many digits as a secret one.
+  if (file.extension() == ".pub")
+    return fail(Code::invalid, "{}: this is the public key; the secret one is the file without .pub",
+                file.string());
   FURLONG_TRY(const std::string text, as_input(system_files().read(file, 4096)));
   auto seed = from_hex(trim(text));
   if (!seed)
     return Error(std::move(seed).error())
-        .with(fmt::format("{}: not a signing key (furlong pack keygen)", file.string()));
+        .with(fmt::format(
+            "{}: not a signing key (furlong pack keygen makes one, furlong fleet keygen one of a fleet)",
+            file.string()));
   return KeyPair::from_seed(*seed);
 }
 

@@ -93,6 +93,10 @@ class Cli(Case):
         run = self.run_furlong("knobs", "nonsense")
         self.assertEqual(run.returncode, 2)
         self.assertIn("unknown command 'nonsense'", run.stderr)
+        run = self.run_furlong("fleet", "publsh")
+        self.assertEqual((run.returncode, "unknown command 'publsh', did you mean 'publish'?" in run.stderr), (2, True), run.stderr)
+        run = self.run_furlong("hub", "tokn", "sqlite:hub.sqlite")  # a group that is a command as well
+        self.assertEqual((run.returncode, "did you mean 'token'?" in run.stderr), (2, True), run.stderr)
 
     def test_unknown_words_name_the_nearest(self):
         run = self.run_furlong("rcae")
@@ -137,7 +141,11 @@ class Cli(Case):
         self.assertEqual(subprocess.run(["bash"], input=probe, text=True, capture_output=True).stdout.strip(), "--cache")
         probe = script + '\nCOMP_WORDS=(furlong race --cache ""); COMP_CWORD=3; _furlong; echo "${COMPREPLY[@]}"\n'
         self.assertEqual(subprocess.run(["bash"], input=probe, text=True, capture_output=True).stdout.strip(), "hot cold")
-        for words, wanted in ((["completion", ""], "bash zsh fish"), (["help", "rac"], "race"), (["hel"], "help")):
+        for words, wanted in ((["completion", ""], "bash zsh fish"), (["help", "rac"], "race"), (["hel"], "help"),
+                              (["hub", "--sto"], "--store --stop-key"), (["hub", "--store", "x", "--sto"], "--store --stop-key"),
+                              (["agent", "--conf"], "--config"), (["hub", "toke"], "token"), (["hub", "token", "--lab"], "--label"),
+                              (["hub", "canary", "sqlite:x", "m", ""], "on off"), (["hub", "canary", "--json", "sqlite:x", "m", "of"], "off"),
+                              (["help", "fleet", "pub"], "publish"), (["help", "knobs", "li"], "list lint")):
             probe = script + f"\nCOMP_WORDS=(furlong {' '.join(word or chr(34) * 2 for word in words)}); COMP_CWORD={len(words)}; "
             probe += '_furlong; echo "${COMPREPLY[@]}"\n'
             done = subprocess.run(["bash"], input=probe, text=True, capture_output=True, cwd=self.folder)

@@ -73,6 +73,11 @@ class Exchange(support.Case):
             self.assertEqual([r["id"] for r in some], [r["id"] for r in whole if fits(r)], words)
             shown = json.loads(self.fleet("records", "--store", self.store(), *words, "--limit", "9999", "--json").stdout)
             self.assertEqual({r["id"] for r in shown["races"]}, {r["id"] for r in some}, words)
+        # A name that no record has is a slip, and no empty answer.
+        for command in ("records", "export"):
+            for words, told in ((["--card", one["card"][:-1] + "_"], f"did you mean '{one['card']}'"), (["--program", "gemw"], "did you mean 'gemv'"),
+                                (["--card", "0" * 16], "no record of card '0000000000000000'")):
+                self.assertIn(told, self.fleet(command, "--store", self.store(), *words, code=2).stderr)
         # Whether there are more is told of what the filter lets through, not of the store.
         own = ["--store", self.store(), "--machine", one["machine"], "--limit"]
         count = sum(r["machine"] == one["machine"] for r in whole)

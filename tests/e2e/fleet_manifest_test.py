@@ -115,6 +115,16 @@ class Commands(Fleet):
         self.assertIn("the bytes were changed", run.stderr)
         self.assertIn("no public key", self.fleet("root", self.path("other"), "--product", "p", "--root-key", self.path("root.key"), code=2).stderr)
 
+    def test_what_is_mixed_up_is_told_what_was_wanted(self):
+        self.begin()
+        self.assertIn("this is the public key; the secret one is the file without .pub", self.publish(key="publish.key.pub", code=2).stderr)
+        self.write("none.key", "x")
+        self.assertIn("furlong fleet keygen", self.publish(key="none.key", code=2).stderr)
+        none = self.write("none.json", "no JSON")
+        self.assertRegex(self.publish("--tuning", none, code=2).stderr, r"--tuning wants a tuning, .*: .*none\.json")
+        self.assertIn("takes the JSON itself", self.publish("--override", self.tuning_file("w4"), code=2).stderr)
+        self.assertIn("--override wants the JSON", self.publish("--override", "no JSON", code=2).stderr)
+
     def test_a_rotation(self):
         self.begin()
         first_root = self.write("pinned.json", self.read(os.path.join(self.folder_of_fleet, "root.json")))
@@ -173,6 +183,8 @@ class Commands(Fleet):
         self.assertIn("race locally from manifest 1 on", self.fleet("stop", self.folder_of_fleet, "--key", self.path("stop.key")).stdout)
         self.assertIn("race in full", self.fleet("verify", self.folder_of_fleet).stdout)
         self.assertIn("stop 1 still holds", self.publish().stderr)
+        self.assertIn("would not hold for the current manifest 2",
+                      self.fleet("stop", self.folder_of_fleet, "--from", "3", "--key", self.path("stop.key"), code=2).stderr)
         self.publish("--lift-stop")
         self.assertTrue(json.loads(self.fleet("verify", self.folder_of_fleet, "--json").stdout)["pins"])
 

@@ -49,6 +49,12 @@ class Tuning(support.Case):
         self.tuning(store, "--rank", "rate")
         self.assertEqual(self.fleet("tuning", *store, "--window-days", "0", code=2).stdout, "")
 
+    def test_the_first_time_there_is_no_previous(self):
+        store = self.simulated()
+        self.assertIn("the first time leave --previous out", self.fleet("tuning", *store, "--previous", "gone.json", code=2).stderr)
+        none = self.write("none.json", "no JSON")
+        self.assertRegex(self.fleet("tuning", *store, "--previous", none, code=2).stderr, r"--previous wants a tuning, .*: .*none\.json")
+
     def test_pins_of_the_operator(self):
         store = self.simulated()
         before = self.path("before.json")

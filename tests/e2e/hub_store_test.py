@@ -67,6 +67,42 @@ class Stores(Case):
         self.hub("token", store, "--replaces", "import:lab1")
         self.assertIn("--expires-days", self.hub("token", store, "--expires-days", "never", code=2).stderr)
 
+    def labelled(self):
+        """A store in which import:lab0 is a machine with a key, a label and the canary's flag."""
+        store = self.filled()
+        connection = sqlite3.connect(self.path("hub.sqlite"))
+        connection.execute("UPDATE machine SET id = '693f59f934134716', label = 'rack7', canary = 1 WHERE id = 'import:lab0'")
+        connection.commit()
+        connection.close()
+        return store
+
+    def test_a_label_is_told_whose_it_is(self):
+        store = self.labelled()
+        meant = "rack7 is the label of 693f59f934134716; say that"
+        for command, words in (("retire", [store, "rack7"]), ("canary", [store, "rack7", "on"]), ("token", [store, "--replaces", "rack7"])):
+            self.assertIn(meant, self.hub(command, *words, code=2).stderr)
+        run = self.run_furlong("fleet", "records", "--store", store, "--machine", "rack7")
+        self.assertEqual((run.returncode, meant in run.stderr), (2, True), run.stderr)
+        # No fingerprint is near a word that is none; a slip in one is mended.
+        self.assertRegex(self.hub("retire", store, "rack9", code=2).stderr, r"no machine 'rack9'\n$")
+        self.assertIn("did you mean '693f59f934134716'", self.hub("retire", store, "693f59f934134717", code=2).stderr)
+        connection = sqlite3.connect(self.path("hub.sqlite"))
+        connection.execute("UPDATE machine SET label = 'rack7'")
+        connection.commit()
+        connection.close()
+        self.assertIn("rack7 is the label of 3 machines", self.hub("retire", store, "rack7", code=2).stderr)
+
+    def test_a_replacement_goes_by_the_old_label_and_is_no_canary(self):
+        store = self.labelled()
+        run = self.hub("token", store, "--replaces", "693f59f934134716", "--json")
+        said = json.loads(run.stdout)
+        self.assertEqual((said["label"], said["canary"]), ("rack7", False))
+        self.assertIn("693f59f934134716 is a canary", run.stderr)
+        self.assertIn(f"furlong hub canary '{store}' MACHINE on", run.stderr)
+        run = self.hub("token", store, "--replaces", "693f59f934134716", "--label", "rack8", "--canary", "--json")
+        self.assertEqual((json.loads(run.stdout)["label"], run.stderr), ("rack8", ""))
+        self.assertNotIn("canary", self.hub("token", store, "--replaces", "import:lab1").stderr)
+
     def test_machines_are_listed_and_retired(self):
         store = self.filled()
         text = self.hub("machines", store).stdout

@@ -220,7 +220,9 @@ CommandSpec agent_demo_command() {
           "lottery in its "
           "small geometry, short epochs by the clock. Shows the rate, each preparation with its race, each "
           "swap with "
-          "its gap, and the finds, every one verified. Ctrl-C ends it and leaves nothing behind.",
+          "its gap, and the finds, every one verified. Ctrl-C ends it and leaves nothing behind; that is "
+          "exit code 0, for without --epochs "
+          "there is no other end.",
       .positionals = {},
       .options = {{.name = "--device",
                    .value_name = "D",

@@ -538,7 +538,7 @@ CommandSpec fleet_demo_command() {
           "then, after a stop, race in full again, and none is started anew. Says what happens and where "
           "the dashboard "
           "is. Everything is removed at the end.\n"
-          "Exit 0: the loop was seen whole; 3: it was not, within --epochs.",
+          "Exit 0: the loop was seen whole; 3: it was not, within --epochs; 130: it was ended by Ctrl-C.",
       .positionals = {},
       .options = {{.name = "--agents", .value_name = "N", .help = "How many. Default 2."},
                   {.name = "--device",

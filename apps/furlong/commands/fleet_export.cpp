@@ -36,6 +36,7 @@ Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(const auto store, open_store(arguments, {.create = false, .read_only = true}));
   // A name that nobody has would make an empty file.
   FURLONG_CHECK(filed_machine(*store, filter.machine));
+  FURLONG_CHECK(check_filter_names(*store, filter));
   FURLONG_TRY(const fleet::StoreTotals totals, store->totals());
   Output output;
   FURLONG_CHECK(output.open(name));

@@ -9,8 +9,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<record::Tuning> tuning_argument(const std::string& text, const std::string& name) {
-  FURLONG_TRY(auto tuning, record::parse_tuning(text, name));
+Result<record::Tuning> tuning_argument(const std::string& text, const std::string& name,
+                                       const std::string& wanted) {
+  auto parsed = record::parse_tuning(text, name);
+  if (!parsed) return Error(std::move(parsed).error()).with(wanted);
+  record::Tuning tuning = *std::move(parsed);
   FURLONG_CHECK(fleet::check_tuning_names(tuning, name));
   return tuning;
 }
@@ -22,13 +25,20 @@ Status read_changes(const Arguments& arguments, fleet::PublishRequest& request) 
     if (request.tuning.drop) return fail(Code::invalid, "--tuning and --no-tuning: one of the two");
     const std::string file = arguments.value("--tuning");
     FURLONG_TRY(const std::string text, as_input(system_files().read(file, fleet::largest_manifest_body)));
-    FURLONG_TRY(request.tuning.replace, tuning_argument(text, file));
+    FURLONG_TRY(
+        request.tuning.replace,
+        tuning_argument(text, file, "--tuning wants a tuning, as furlong fleet tuning --write makes it"));
   }
   if (arguments.given("--override")) {
     if (request.tuning_override.drop)
       return fail(Code::invalid, "--override and --no-override: one of the two");
+    const std::string json = arguments.value("--override");
+    if (system_files().exists(json))
+      return fail(
+          Code::invalid,
+          "--override takes the JSON itself, and {0} is the name of a file: --override \"$(cat {0})\"", json);
     FURLONG_TRY(request.tuning_override.replace,
-                tuning_argument(arguments.value("--override"), "--override"));
+                tuning_argument(json, "--override", "--override wants the JSON of a tuning itself"));
   }
   return {};
 }

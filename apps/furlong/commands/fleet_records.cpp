@@ -86,6 +86,7 @@ Result<int> run(const Arguments& arguments) {
   FURLONG_TRY(const fleet::ExportFilter filter, export_filter(arguments));
   FURLONG_TRY(const std::int64_t limit, arguments.integer("--limit", 20, 1, 1'000'000));
   FURLONG_TRY(const auto store, open_store(arguments, {.create = false, .read_only = true}));
+  FURLONG_CHECK(check_filter_names(*store, filter));
   const auto most = static_cast<std::size_t>(limit);
   FURLONG_TRY(auto races, newest(*store, race_filter(filter), most + 1));
   const bool more = races.size() > most;

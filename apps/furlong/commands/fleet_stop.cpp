@@ -17,6 +17,14 @@ Result<int> run(const Arguments& arguments) {
   } else {
     FURLONG_TRY(const auto from,
                 arguments.integer("--from", 0, 1, static_cast<std::int64_t>(fleet::last_version)));
+    // Whoever stops means what machines have now: such a stop would look as if it had done that.
+    if (const std::uint64_t current = fleet.checked.manifest->version;
+        static_cast<std::uint64_t>(from) > current)
+      return fail(
+          Code::invalid,
+          "--from {0}: this stop would not hold for the current manifest {1}; leave --from out, or name "
+          "one up to {1}",
+          from, current);
     FURLONG_TRY(
         const auto next,
         fleet::next_stop(root, *fleet.checked.manifest, fleet.checked.stop ? &*fleet.checked.stop : nullptr,
@@ -46,20 +54,23 @@ Result<int> run(const Arguments& arguments) {
 }  // namespace
 
 CommandSpec fleet_stop_command() {
-  return {.name = "fleet stop",
-          .summary = "Withdraw the tuning: machines race in full again.",
-          .description =
-              "Holds for the manifest that is current (or from --from on) and all later ones, until "
-              "furlong fleet publish --lift-stop. The stop key can say nothing else.",
-          .positionals = {fleet_positional()},
-          .options = {{.name = "--from",
-                       .value_name = "N",
-                       .help = "The first manifest that it holds for. Default: the current one."},
-                      fleet_key_option("stop"),
-                      fleet_add_option("stop"),
-                      fleet_json_option()},
-          .examples = {{"furlong fleet stop fleet --key stop.key", ""}},
-          .run = run};
+  return {
+      .name = "fleet stop",
+      .summary = "Withdraw the tuning: machines race in full again.",
+      .description =
+          "Holds for the manifest that is current (or from --from on) and all later ones, until "
+          "furlong fleet publish --lift-stop. The stop key can say nothing else.",
+      .positionals = {fleet_positional()},
+      .options =
+          {{.name = "--from",
+            .value_name = "N",
+            .help =
+                "The first manifest that it holds for, at most the current one. Default: the current one."},
+           fleet_key_option("stop"),
+           fleet_add_option("stop"),
+           fleet_json_option()},
+      .examples = {{"furlong fleet stop fleet --key stop.key", ""}},
+      .run = run};
 }
 
 }  // namespace furlong::app

@@ -1,4 +1,5 @@
 #include "apps/furlong/commands.h"
+#include "apps/furlong/fleet_records.h"
 #include "apps/furlong/stores.h"
 #include "furlong/base/base64.h"
 #include "furlong/base/json.h"
@@ -16,15 +17,12 @@ Result<std::unique_ptr<fleet::Store>> open_there(const Arguments& arguments, boo
                            {.create = false, .read_only = read_only});
 }
 
-/// `invalid` names the nearest machines.
-Status check_machine(fleet::Store& store, const std::string& id) {
+/// `invalid` names the machine that was meant, where that can be known.
+Result<fleet::Machine> known_machine(fleet::Store& store, const std::string& id) {
+  FURLONG_TRY(std::optional<fleet::Machine> machine, store.machine(id));
+  if (machine) return *std::move(machine);
   FURLONG_TRY(const std::vector<fleet::Machine> machines, store.machines());
-  std::vector<std::string> ids;
-  for (const fleet::Machine& machine : machines) {
-    if (machine.id == id) return {};
-    ids.push_back(machine.id);
-  }
-  return fail(Code::invalid, "there is no machine '{}'{}", one_line(id), nearest_choices(id, ids));
+  return fail(Code::invalid, "there is no machine '{}'{}", one_line(id), nearest_machine(machines, id));
 }
 
 // ---- token ----
@@ -40,9 +38,22 @@ Result<int> run_token(const Arguments& arguments) {
                      .issued_us = system_clock().wall_us()};
   if (one_line(token.label) != token.label || token.label.size() > 200)
     return fail(Code::invalid, "--label: at most 200 bytes, without control characters");
-  if (!token.replaces.empty()) FURLONG_CHECK(check_machine(*store, token.replaces));
+  bool was_canary = false;
+  if (!token.replaces.empty()) {
+    FURLONG_TRY(const fleet::Machine old, known_machine(*store, token.replaces));
+    // The same machine with a new key goes by its old name. Not its flag: whoever judges the fleet's
+    // manifests is said each time.
+    if (!arguments.given("--label")) token.label = old.label;
+    was_canary = old.canary && !token.canary;
+  }
   token.expires_us = token.issued_us + static_cast<std::int64_t>(days * static_cast<double>(day_us));
   FURLONG_CHECK(store->add_token(token));
+  if (was_canary)
+    print_err(fmt::format(
+        "furlong hub token: {0} is a canary, and the machine that replaces it will be none until, "
+        "once it is enrolled,\n  furlong hub canary '{1}' MACHINE on\n(or make the token with "
+        "--canary; furlong hub machines '{1}' says its id)\n",
+        token.replaces, fleet::shown_url(arguments.positionals[0])));
   if (arguments.flag("--json")) {
     print_out(json_pretty(Json{{"schema", 1},
                                {"kind", "hub-token"},
@@ -119,7 +130,7 @@ Result<int> run_machines(const Arguments& arguments) {
 Result<int> run_retire(const Arguments& arguments) {
   FURLONG_TRY(const auto store, open_there(arguments, false));
   const std::string& id = arguments.positionals[1];
-  FURLONG_CHECK(check_machine(*store, id));
+  FURLONG_CHECK(known_machine(*store, id));
   FURLONG_CHECK(store->retire(id));
   if (arguments.flag("--json"))
     print_out(
@@ -135,7 +146,7 @@ Result<int> run_canary(const Arguments& arguments) {
     return fail(Code::invalid, "'{}': on or off is wanted after the machine", one_line(to.substr(0, 40)));
   const bool canary = to == "on";
   FURLONG_TRY(const auto store, open_there(arguments, false));
-  FURLONG_CHECK(check_machine(*store, id));
+  FURLONG_CHECK(known_machine(*store, id));
   FURLONG_CHECK(store->set_canary(id, canary));
   if (arguments.flag("--json"))
     print_out(json_pretty(Json{{"schema", 1}, {"kind", "hub-canary"}, {"machine", id}, {"canary", canary}}));
@@ -174,27 +185,29 @@ PositionalSpec store_positional() {
 }  // namespace
 
 CommandSpec hub_token_command() {
-  return {
-      .name = "hub token",
-      .summary = "Make a token that enrols one machine with the hub, once.",
-      .description =
-          "The token goes to standard output, and nowhere else: the store keeps only its hash. The agent "
-          "takes it "
-          "as enrol_token or enrol_token_file. The store is made when it is not there.\n"
-          "--replaces is for a machine that lost its key: when the token is used, the old one is retired.",
-      .positionals = {store_positional()},
-      .options = {{.name = "--label", .value_name = "L", .help = "What the machine is called in lists."},
-                  {.name = "--canary", .value_name = "", .help = "New manifests are judged by its races."},
-                  {.name = "--replaces",
-                   .value_name = "MACHINE",
-                   .help = "Retire this machine (furlong hub machines) when the token is used."},
-                  {.name = "--expires-days",
-                   .value_name = "N",
-                   .help = "How long it is good for. Default: 7."},
-                  {.name = "--json", .value_name = "", .help = "Token and terms as JSON."}},
-      .examples = {{"furlong hub token sqlite:hub.sqlite --label rack-7 > rack-7.token", ""},
-                   {"furlong hub token sqlite:hub.sqlite --replaces 7dd9d66144961473", ""}},
-      .run = run_token};
+  return {.name = "hub token",
+          .summary = "Make a token that enrols one machine with the hub, once.",
+          .description =
+              "The token goes to standard output, and nowhere else: the store keeps only its hash. The agent "
+              "takes it "
+              "as enrol_token or enrol_token_file. The store is made when it is not there.\n"
+              "--replaces is for a machine that lost its key: when the token is used, the old one is "
+              "retired. The label is "
+              "taken over where --label says none; that it was a canary is not.",
+          .positionals = {store_positional()},
+          .options =
+              {{.name = "--label",
+                .value_name = "L",
+                .help = "What the machine is called in lists. Default: as the one that it replaces."},
+               {.name = "--canary", .value_name = "", .help = "New manifests are judged by its races."},
+               {.name = "--replaces",
+                .value_name = "MACHINE",
+                .help = "Retire this machine (furlong hub machines) when the token is used."},
+               {.name = "--expires-days", .value_name = "N", .help = "How long it is good for. Default: 7."},
+               {.name = "--json", .value_name = "", .help = "Token and terms as JSON."}},
+          .examples = {{"furlong hub token sqlite:hub.sqlite --label rack-7 > rack-7.token", ""},
+                       {"furlong hub token sqlite:hub.sqlite --replaces 7dd9d66144961473", ""}},
+          .run = run_token};
 }
 
 CommandSpec hub_machines_command() {
