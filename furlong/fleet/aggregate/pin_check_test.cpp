@@ -122,7 +122,7 @@ TEST(PinCheck, FewRacesAreNotJudged) {
 
 TEST(PinCheck, NoiseIsSeldomFound) {
   int found = 0;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed, "pins");
     const int machines = 1 + static_cast<int>(random.below(6));
     std::vector<std::string> names;
@@ -130,7 +130,7 @@ TEST(PinCheck, NoiseIsSeldomFound) {
     const Trial trial{.machines = machines, .before = 20, .u2_pct = 0, .u8_pct = 0, .scatter_pct = 1};
     found += !checked(on_trial(random, trial), pinning("u8"), names, {.threshold_pct = 0}).slow.empty();
   }
-  EXPECT_LE(found, 10);
+  EXPECT_LE(found, 4);
 }
 
 }  // namespace
