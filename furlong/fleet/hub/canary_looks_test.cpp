@@ -97,14 +97,20 @@ int false_stops(int weeks, int canaries, double error, int least_races) {
 }
 
 TEST(CanaryLooks, ManyLooksStopSeldomForNothing) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int weeks = 2;  // fifty times slower; shares are counted in the release build
+#else
   constexpr int weeks = 30;
+#endif
   for (const int canaries : {1, 3}) {
     const int stops = false_stops(weeks, canaries, canary_look_error, canary_least_races);
     RecordProperty(fmt::format("false_stops_of_{}", canaries), stops);
     EXPECT_LE(stops, 2) << canaries;
   }
   // As a report is judged, which is looked at once: the rule is there for a reason.
-  EXPECT_GE(false_stops(weeks, 1, 0.05, 0), 2);
+  if (weeks >= 30) {
+    EXPECT_GE(false_stops(weeks, 1, 0.05, 0), 2);
+  }
 }
 
 TEST(CanaryLooks, ARealFallIsFoundSoon) {
