@@ -63,7 +63,7 @@ Result<FeedCounts> feed_store(Simulation& simulation, Store& store, const FeedPr
                               const std::stop_token& stop);
 
 struct HubFeed {
-  std::string url;                  ///< "http://127.0.0.1:8787"
+  std::string url;                  ///< "http://127.0.0.1:8470"
   std::filesystem::path ca_file;    ///< whom to trust; empty: the system's list
   std::vector<std::string> tokens;  ///< one a key; machines that are enrolled already need none
   double records_per_s = 0;         ///< 0: as fast as the hub takes them

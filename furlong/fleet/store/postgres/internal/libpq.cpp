@@ -10,7 +10,7 @@ namespace furlong::fleet::postgres {
 namespace {
 
 struct Opened {
-  Library library;
+  Library object;
   Libpq table;
 };
 
@@ -50,9 +50,8 @@ Result<Opened> open() {
                 "a store in PostgreSQL needs libpq, which is not here ({}): install libpq5",
                 library.error().message());
   Opened opened{*std::move(library), {}};
-  if (!fill(opened.library, opened.table))
-    return fail(Code::unavailable, "{} lacks a function: install libpq5 (14 or newer)",
-                opened.library.name());
+  if (!fill(opened.object, opened.table))
+    return fail(Code::unavailable, "{} lacks a function: install libpq5 (14 or newer)", opened.object.name());
   return opened;
 }
 
