@@ -118,26 +118,14 @@ class Judge {
   const PinCheckOptions& options_;
 };
 
-Status check_options(const PinCheckOptions& options) {
-  if (!(options.window_days >= 1e-3 && options.window_days <= 36500))
-    return fail(Code::invalid, "the window in days is {:g}: 0.001 to 36500 is wanted", options.window_days);
-  if (!(options.threshold_pct >= 0 && options.threshold_pct < 100))
-    return fail(Code::invalid, "the threshold is {:g}%: 0 to 100 is wanted", options.threshold_pct);
-  if (!(options.error > 0 && options.error < 1))
-    return fail(Code::invalid, "the error is {:g}: more than 0 and less than 1 is wanted", options.error);
-  return {};
-}
-
 }  // namespace
 
 Result<PinCheck> check_pins(const OpenStore& open, const record::Tuning& tuning,
                             const PinCheckOptions& options) {
-  FURLONG_CHECK(check_options(options));
+  FURLONG_CHECK(internal::check_judgement(options.window_days, options.threshold_pct, options.error));
   FURLONG_TRY(std::unique_ptr<Store> store, open());
   FURLONG_TRY(const internal::StoreContents contents, internal::read_contents(*store));
-  std::vector<bool> wanted(contents.names.machines.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    wanted[i] = std::ranges::find(options.machines, contents.names.machines[i]) != options.machines.end();
+  const std::vector<bool> wanted = internal::named_machines(contents.names, options.machines);
   const auto width = static_cast<std::int64_t>(std::llround(options.window_days * day_us));
   const Window window{options.since_us - width, options.since_us + width};
   std::vector<SubjectPins> subjects(contents.subjects.size());
@@ -145,6 +133,7 @@ Result<PinCheck> check_pins(const OpenStore& open, const record::Tuning& tuning,
     internal::PairedGainReader reader(contents.known, contents.names.words, tuning, contents.subjects[i],
                                       options.since_us, subjects[i].gains);
     FURLONG_CHECK(own.scan(contents.subjects[i].number, window, [&](const RaceRow& row) {
+      // A machine that came after the names were read is none of them.
       if (row.machine < wanted.size() && wanted[row.machine]) reader.add(row);
       return true;
     }));

@@ -87,15 +87,6 @@ void make_comparisons(const internal::StoreNames& names, SubjectComparisons& sub
   }
 }
 
-/// Whose races count: by number; empty: everybody's.
-std::vector<bool> wanted_machines(const internal::StoreNames& names, const RegressionOptions& options) {
-  if (options.machines.empty()) return {};
-  std::vector<bool> wanted(names.machines.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    wanted[i] = std::ranges::find(options.machines, names.machines[i]) != options.machines.end();
-  return wanted;
-}
-
 Status scan_subject(Store& store, const internal::StoreContents& contents, const SubjectRow& subject,
                     const std::vector<bool>& wanted, const Regressions& windows, SubjectComparisons& into) {
   internal::ChangeReader reader(contents.known, windows.after.from_us, into.changes);
@@ -182,16 +173,6 @@ void judge(const SubjectComparisons& subject, const std::string& key, const Fami
   }
 }
 
-Status check_options(const RegressionOptions& options) {
-  if (!(options.window_days >= 1e-3 && options.window_days <= 36500))
-    return fail(Code::invalid, "the window in days is {:g}: 0.001 to 36500 is wanted", options.window_days);
-  if (!(options.threshold_pct >= 0 && options.threshold_pct < 100))
-    return fail(Code::invalid, "the threshold is {:g}%: 0 to 100 is wanted", options.threshold_pct);
-  if (!(options.error > 0 && options.error < 1))
-    return fail(Code::invalid, "the error is {:g}: more than 0 and less than 1 is wanted", options.error);
-  return {};
-}
-
 std::map<std::string, std::string> keys_of(const std::vector<SubjectComparisons>& subjects) {
   std::vector<internal::ScannedRow> rows;
   for (const SubjectComparisons& subject : subjects)
@@ -205,7 +186,7 @@ std::map<std::string, std::string> keys_of(const std::vector<SubjectComparisons>
 }  // namespace
 
 Result<Regressions> find_regressions(const OpenStore& open, const RegressionOptions& options) {
-  FURLONG_CHECK(check_options(options));
+  FURLONG_CHECK(internal::check_judgement(options.window_days, options.threshold_pct, options.error));
   FURLONG_TRY(std::unique_ptr<Store> store, open());
   FURLONG_TRY(const internal::StoreContents contents, internal::read_contents(*store));
   Regressions result;
@@ -213,7 +194,8 @@ Result<Regressions> find_regressions(const OpenStore& open, const RegressionOpti
   result.after.to_us = options.until_us.value_or(contents.newest_us + 1);
   result.after.from_us = result.before.to_us = result.after.to_us - width;
   result.before.from_us = result.before.to_us - width;
-  const std::vector<bool> wanted = wanted_machines(contents.names, options);
+  std::vector<bool> wanted;  // empty: everybody's races count
+  if (!options.machines.empty()) wanted = internal::named_machines(contents.names, options.machines);
   std::vector<SubjectComparisons> subjects(contents.subjects.size());
   FURLONG_CHECK(internal::for_each_subject(
       open, std::move(store), subjects.size(), options.threads, [&](Store& own, std::size_t i) {

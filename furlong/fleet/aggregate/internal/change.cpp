@@ -11,8 +11,6 @@
 namespace furlong::fleet::internal {
 namespace {
 
-bool positive(float value) { return std::isfinite(value) && value > 0; }
-
 /// Of one card under one power cap, in one window.
 struct Rates {
   std::vector<double> rates, logs;
@@ -81,9 +79,7 @@ void leave_out_strays(std::map<CardAndCap, Pair>& pairs) {
 }  // namespace
 
 void ChangeReader::add(const RaceRow& row) {
-  if (row.machine >= names_.machines ||
-      std::max({row.slot, row.label, row.driver, row.source, row.winner}) >= names_.words)
-    return;
+  if (!names_.know(row)) return;
   if (row.machine != machine_.number) {
     end_machine();
     machine_.number = row.machine;

@@ -95,6 +95,11 @@ class Chooser {
     row_.why = std::move(why);
   }
 
+  void keep_terms(const record::TuningRow& previous) {
+    row_.race_every_n = previous.race_every_n;
+    row_.min_driver = previous.min_driver;
+  }
+
   void pin(const std::string& variant) {
     row_.variant = variant;
     row_.choice = Choice::pinned_by_operator;
@@ -102,10 +107,8 @@ class Chooser {
         row_.source.empty() && previous != nullptr && !previous->race && previous->variant == variant)
       row_.source = previous->source;
     row_.why = fmt::format("{} is pinned by the operator", variant);
-    if (const auto* previous = orders_.previous; previous != nullptr && previous->variant == variant) {
-      row_.race_every_n = previous->race_every_n;
-      row_.min_driver = previous->min_driver;
-    }
+    if (const auto* previous = orders_.previous; previous != nullptr && previous->variant == variant)
+      keep_terms(*previous);
     if (const VariantEvidence* evidence = find(variant); evidence != nullptr && variant != base_name)
       row_.why += fmt::format(": {}", gain_text(evidence->gain_pct));
     if (best_ != nullptr && best_->name != variant)
@@ -179,8 +182,7 @@ class Chooser {
     }
     row_.variant = previous.variant;
     row_.choice = Choice::pinned_by_stability;
-    row_.race_every_n = previous.race_every_n;
-    row_.min_driver = previous.min_driver;
+    keep_terms(previous);
     // A window that holds the text before and the one after would leave none, and the pin for ever.
     if (!previous.source.empty()) row_.source = previous.source;
     const bool enough = pinned != nullptr && has_samples(*pinned);

@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::int64_t day_us = 86'400'000'000;
 
-bool positive(float value) { return std::isfinite(value) && value > 0; }
-
 /// Days before 1970 come from clocks that are wrong; they are one day.
 std::uint32_t day_of(std::int64_t ts_us) {
   return ts_us < 0 ? 0 : static_cast<std::uint32_t>(ts_us / day_us);
@@ -35,6 +33,13 @@ Stratum stratum_of(float power_limit_w) {
   constexpr float least_w = 2, most_w = 100'000;  // what is outside is no card's limit
   if (!(power_limit_w >= least_w) || !(power_limit_w <= most_w)) return 0;
   return static_cast<Stratum>(std::lround(stratum_steps * std::log10(static_cast<double>(power_limit_w))));
+}
+
+bool positive(float value) { return std::isfinite(value) && value > 0; }
+
+bool KnownNames::know(const RaceRow& row) const {
+  return row.machine < machines &&
+         std::max({row.slot, row.label, row.driver, row.source, row.winner}) < words;
 }
 
 bool was_timed(Exit exit) {
@@ -80,9 +85,7 @@ std::uint32_t MachineReader::local(WordNumber word) {
 }
 
 void MachineReader::add(const RaceRow& row) {
-  if (row.machine >= names_.machines ||
-      std::max({row.slot, row.label, row.driver, row.source, row.winner}) >= names_.words)
-    return;
+  if (!names_.know(row)) return;
   if (row.machine != machine_.number) {
     end_machine();
     machine_.number = row.machine;

@@ -37,6 +37,8 @@ inline std::uint64_t epoch_or_day(const RaceRow& row) {
 
 /// Timed, whatever came of it. A variant that failed has no say, even if it was timed before.
 bool was_timed(Exit exit);
+/// Of a rate, a draw or a ceiling: it is known.
+bool positive(float value);
 
 /// Of one machine at most so many values count, the newest: a machine that floods the store takes no memory.
 inline constexpr std::size_t most_values = 1u << 19;
@@ -99,6 +101,8 @@ struct KnownNames {
   WordNumber words = 0;
   MachineNumber machines = 0;
   WordNumber base = 0;  ///< of "base"; 0: no record names it
+  /// Its variants' names are each reader's to look at.
+  bool know(const RaceRow& row) const;
 };
 
 /// Not thread safe; its buffers serve one subject after another.

@@ -9,8 +9,6 @@
 namespace furlong::fleet::internal {
 namespace {
 
-bool positive(float value) { return std::isfinite(value) && value > 0; }
-
 bool by_energy(const record::TuningRow& row) { return row.by == "energy" || row.by == "mhw"; }
 
 }  // namespace
@@ -65,9 +63,7 @@ std::vector<std::pair<WordNumber, double>> PairedGainReader::log_gains_of(const 
 }
 
 void PairedGainReader::add(const RaceRow& row) {
-  if (row.machine >= names_.machines ||
-      std::max({row.slot, row.label, row.driver, row.source, row.winner}) >= names_.words)
-    return;
+  if (!names_.know(row)) return;
   if (row.machine != machine_.number) {
     end_machine();
     machine_.number = row.machine;

@@ -68,6 +68,23 @@ Result<StoreContents> read_contents(Store& store) {
   return contents;
 }
 
+std::vector<bool> named_machines(const StoreNames& names, const std::vector<std::string>& ids) {
+  std::vector<bool> named(names.machines.size());
+  for (std::size_t i = 0; i < named.size(); ++i)
+    named[i] = std::ranges::find(ids, names.machines[i]) != ids.end();
+  return named;
+}
+
+Status check_judgement(double window_days, double threshold_pct, double error) {
+  if (!(window_days >= 1e-3 && window_days <= 36500))
+    return fail(Code::invalid, "the window in days is {:g}: 0.001 to 36500 is wanted", window_days);
+  if (!(threshold_pct >= 0 && threshold_pct < 100))
+    return fail(Code::invalid, "the threshold is {:g}%: 0 to 100 is wanted", threshold_pct);
+  if (!(error > 0 && error < 1))
+    return fail(Code::invalid, "the error is {:g}: more than 0 and less than 1 is wanted", error);
+  return {};
+}
+
 Status for_each_subject(const OpenStore& open, std::unique_ptr<Store> first, std::size_t count,
                         unsigned threads, const std::function<Status(Store&, std::size_t)>& work) {
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());

@@ -19,6 +19,12 @@ struct StoreContents {
 };
 Result<StoreContents> read_contents(Store& store);
 
+/// By number, whether a machine is one of those named.
+std::vector<bool> named_machines(const StoreNames& names, const std::vector<std::string>& ids);
+
+/// What comparisons over windows are asked with; `invalid` names what is out of range.
+Status check_judgement(double window_days, double threshold_pct, double error);
+
 /// Calls `work` for 0 … count - 1, from `threads` threads (0: as many as there are cores), each with a store
 /// of its own; `first` is one of them. After an error no more is begun; of several the first by number is
 /// returned.
