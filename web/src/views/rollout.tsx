@@ -39,19 +39,11 @@ function Served({ rollout, nowMs }: { rollout: shapes.Rollout; nowMs: number }) 
 
 function Canaries({ rollout }: { rollout: shapes.Rollout }) {
   const { canaries } = rollout;
-  const enrolled = rollout.by_version.reduce((sum, row) => sum + row.canaries, 0);
-  if (!rollout.manifest && enrolled > 0) {
-    return (
-      <section aria-labelledby="canaries">
-        <h2 id="canaries">Canaries</h2>
-        <p>{F.counted(enrolled, 'machine is a canary', 'machines are canaries')}: a manifest is offered to them first.</p>
-      </section>
-    );
-  }
+  const waiting = rollout.manifest ? 0 : rollout.by_version.reduce((sum, row) => sum + row.canaries, 0);
   return (
     <section aria-labelledby="canaries">
       <h2 id="canaries">Canaries</h2>
-      {!canaries || canaries.machines === 0 ? <p class="muted">No machine is a canary: a bad manifest would be seen by all at once.</p> : (
+      {waiting > 0 ? <p>{F.counted(waiting, 'machine is a canary', 'machines are canaries')}: a manifest is offered to them first.</p> : !canaries || canaries.machines === 0 ? <p class="muted">No machine is a canary: a bad manifest would be seen by all at once.</p> : (
         <p>
           {F.counted(canaries.machines, 'canary', 'canaries')} sent {F.counted(canaries.races, 'race')} under it:{' '}
           {canaries.regressions > 0
